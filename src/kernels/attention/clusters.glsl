@@ -51,7 +51,7 @@ void scatter(inout float s[ROWS * KU], out float scores[SCORES]) {
 
 // Masks and scales this lane's scores and turns them into weights; rescales
 // row_max, row_sum and acc to the new maximum.
-void weigh(uint base, Rows w, Row row, inout float scores[SCORES]) {
+void make_weights(uint base, Rows w, Row row, inout float scores[SCORES]) {
   float m = row_max;
   [[unroll]] for (uint i = 0; i < SCORES; ++i) {
     uint key = KEY(base, MEMBER % ROW_LANES / COPIES * SCORES + i);

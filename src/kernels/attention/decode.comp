@@ -118,7 +118,7 @@ void walk_keys(Rows w) {
     if (next < end_key) {
       load_keys(next);
     }
-    weigh(base, w, row, scores);
+    make_weights(base, w, row, scores);
     add_values(base, scores);
     if (next < end_key) {
       load_values(next);

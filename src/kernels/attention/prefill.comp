@@ -70,7 +70,7 @@ void score(Tile tile, uint key0, Rows q, Rows k) {
 }
 
 // Updates the row's maximum and sum and turns scores into weights.
-void weigh() {
+void make_weights() {
   float m = row_max;
   [[unroll]] for (uint i = 0; i < BK / LANES; ++i) {
     m = max(m, scores[SOFT_ROW * S_ROW + i * LANES + SOFT_LANE]);
@@ -178,7 +178,7 @@ void attend(Tile tile) {
   for (uint key0 = 0; key0 < tile.key_end; key0 += BK) {
     k.first = key0;
     score(tile, key0, q, k);
-    weigh();
+    make_weights();
     accumulate(key0, v);
   }
   store_rows(tile);

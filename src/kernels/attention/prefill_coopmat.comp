@@ -61,7 +61,7 @@ float row_max, row_sum;
 
 // Turns scores into weights and writes the rescaling factors as a matrix over
 // the scores.
-void weigh(Tile tile, uint query, uint key0) {
+void make_weights(Tile tile, uint query, uint key0) {
   uint sg = SUBGROUP;
   // A lane takes half of the keys in pairs. Rows start at different pairs to
   // avoid bank conflicts.
@@ -154,7 +154,7 @@ void attend(Tile tile) {
     SCORE_KEYS(qm, sg)
     barrier(); // scores are visible, k is no longer read
     STAGE_V(next_v)
-    weigh(tile, query, key0);
+    make_weights(tile, query, key0);
     barrier(); // weights, factors and v are visible
 
     if (key0 + BK < key_end) {

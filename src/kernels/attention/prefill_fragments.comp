@@ -63,9 +63,10 @@ void hide(Tile tile, uint query0, uint key0) {
 }
 
 // Updates row_max and rescales sums and acc. `unit` (not negative) converts s
-// to base 2. A row's maximum may lag by RISE, which bounds weights by 2^RISE
-// without overflow of the sums, so that most tiles need no rescaling.
-#define RISE 8.0
+// to base 2. A row's maximum may lag by MOST_LAG, which bounds weights by its
+// power of two without overflow of the sums, so that most tiles need no
+// rescaling.
+#define MOST_LAG 8.0
 void raise_max(float unit) {
   float top[FM * LANE_ROWS];
   bool rises = false;
@@ -81,7 +82,7 @@ void raise_max(float unit) {
       }
       uint row = i * LANE_ROWS + r;
       top[row] = max(row_max[row], max_over_columns(m) * unit);
-      rises = rises || top[row] > row_max[row] + RISE;
+      rises = rises || top[row] > row_max[row] + MOST_LAG;
     }
   }
   if (subgroupAny(rises)) {
@@ -102,7 +103,7 @@ void raise_max(float unit) {
   }
 }
 
-void weigh(float unit) {
+void make_weights(float unit) {
   UNROLL for (uint i = 0; i < FM; ++i) {
     UNROLL for (uint r = 0; r < LANE_ROWS; ++r) {
       // In a row where all keys are ABSENT any finite maximum gives zero
@@ -236,7 +237,7 @@ void attend(Tile tile) {
         unit = 1.0;
       }
       raise_max(unit);
-      weigh(unit);
+      make_weights(unit);
       add_values();
     }
     STAGE_ROWS(next_k, BK, D, 0)

@@ -91,7 +91,7 @@ void stage_v(uvec4 next[2], uint i) {
 float row_max, row_sum;
 
 // Turns scores into weights. A lane takes half of the keys of a row.
-void weigh(Tile tile, uint key0) {
+void make_weights(Tile tile, uint key0) {
   uint seen = seen_keys[OWN_ROW];
   uint first = HALF_ROW * (BK / 2);
   uint s_row = OWN_ROW * S_PITCH + first;
@@ -241,7 +241,7 @@ void attend(Tile tile) {
       }
       stage_v(next_v, i);
     }
-    weigh(tile, key0);
+    make_weights(tile, key0);
     barrier(); // weights, factors and v are visible
     SUM_VALUES
   }

@@ -66,7 +66,7 @@ void make_scores(uint at) {
   }
 
 // Turns scores into weights and passes them to the pair's other subgroup.
-void weigh(uint batch, Step step, uint key0, uint stats, bool plain) {
+void make_weights(uint batch, Step step, uint key0, uint stats, bool plain) {
   uint corner = SUBGROUP % PAIRS * (NQ * 2 * SG) + LANE;
   UNROLL for (uint j = 0; j < NQ; ++j) {
     EACH_COLUMN(lse, stats + j * 16)
@@ -191,7 +191,7 @@ void differentiate(uint group) {
     bool plain = step.query0 >= plain_from && step.query0 + BQ <= queries;
     make_scores(at + role * TILE);
     if (role == 0) {
-      weigh(batch, step, key0, stats, plain);
+      make_weights(batch, step, key0, stats, plain);
     }
     barrier(); // weights are visible, the other buffer is no longer read
     STAGE_STEP(1 - turn)

@@ -46,7 +46,7 @@ void differentiate(Tile tile) {
       [[unroll]] for (uint j = 0; j < RK; ++j) {
         uint key = tile.k0 + j * 16 + TX;
         if (key < tile.k_end) {
-          vec2 y = weigh(row, key, s[i * RK + j], dp[i * RK + j]);
+          vec2 y = weight_and_gradient(row, key, s[i * RK + j], dp[i * RK + j]);
           store(A.p, row.at + (key - A.key0), y.x);
           store(A.ds, row.at + (key - A.key0), y.y);
         }

@@ -69,7 +69,7 @@ Row row_of(Tile tile, uint query) {
 }
 
 // The weight and the gradient of the score, from s = q k^T and dp = dO v^T.
-vec2 weigh(Row row, uint key, float s, float dp) {
+vec2 weight_and_gradient(Row row, uint key, float s, float dp) {
   float x = s * (A.scale * LOG2E);
   bool hidden = false;
 #if MASK == 1

@@ -101,7 +101,7 @@ void differentiate(Tile tile) {
           vec2 y[4];
           [[unroll]] for (uint e = 0; e < 4; ++e) {
             uint k = min(key + h * 4 + e, A.keys - 1);
-            y[e] = weigh(row, k, s[e], dp[e]);
+            y[e] = weight_and_gradient(row, k, s[e], dp[e]);
           }
           [[unroll]] for (uint e = 0; e < 2; ++e) {
             p[h * 2 + e] = pack2(y[e * 2].x, y[e * 2 + 1].x);

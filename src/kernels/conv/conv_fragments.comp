@@ -43,7 +43,7 @@ Index own_base[LOADS];
 uint own_inside[LOADS];
 uint inside_a; // bit i: next_a[i] is not padding
 
-void aim(uint k_begin) {
+void set_position(uint k_begin) {
   tap = k_begin / channels;
   channel = k_begin - tap * channels;
   UNROLL for (uint i = 0; i < LOADS; ++i) {
@@ -105,9 +105,9 @@ void main() {
 
     MATRIX_C acc[FM * FN];
     CLEAR_FRAGMENTS(acc)
-    aim(k_begin);
+    set_position(k_begin);
     int64_t b = int64_t(col0) * int64_t(depth);
-    aim_columns(uint64_t(base_w) + uint64_t(b * 2), wn);
+    set_column_addresses(uint64_t(base_w) + uint64_t(b * 2), wn);
     uint k_next = fetch(k_begin + BK < k_end);
     LOAD_OWN(k_next)
     clear_padding();

@@ -97,7 +97,7 @@ uvec4 own_b[2 * FN];
 uint64_t from_b; // address of the lane's first column at k = 0
 
 // Sets from_b; `b` is the address of the workgroup's first column.
-void aim_columns(uint64_t b, uint wn) {
+void set_column_addresses(uint64_t b, uint wn) {
   uint column = wn * FN * 16 + column_of(LANE / 4);
   from_b = COLUMN(b, column, LANE % 4 * 8);
 }

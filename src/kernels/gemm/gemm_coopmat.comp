@@ -42,7 +42,7 @@ FETCH8(fetch_b, uint64_t(base_b), VB, B_T, A.b_row, A.b_col)
 uint64_t from_a, from_b;
 int64_t k_step_a, k_step_b, step_a, step_b;
 
-void aim(uint row0, uint col0) {
+void set_addresses(uint row0, uint col0) {
   uint slow_a = INVOCATION / WIDTH_A;
   uint fast_a = INVOCATION % WIDTH_A * 8;
   uint slow_b = INVOCATION / WIDTH_B;
@@ -157,7 +157,7 @@ void multiply(uint tile) {
 #if HALVES
   begin_halves();
 #endif
-  aim(row0, col0);
+  set_addresses(row0, col0);
 #if VA && VB
   // A loop of its own: a branch around the loads costs 10 % of the time.
   bool whole = k_begin < k_end && (k_end - k_begin) % BK == 0;

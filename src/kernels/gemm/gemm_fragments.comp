@@ -29,14 +29,14 @@ void fetch(uint k0) {
   }
 }
 
-void aim(uint row0, uint col0, uint wn) {
+void set_addresses(uint row0, uint col0, uint wn) {
   uint slow = gl_LocalInvocationIndex / WIDTH;
   uint fast = gl_LocalInvocationIndex % WIDTH * 8;
   Index a = Index(row0) * A.a_row + Index(slow) * LINE + Index(fast);
   from_a = uint64_t(base_a) + uint64_t(int64_t(a) * 2);
   step_a = int64_t(LINE) * (STRIDE * 2);
   Index b = Index(col0) * A.b_col;
-  aim_columns(uint64_t(base_b) + uint64_t(int64_t(b) * 2), wn);
+  set_column_addresses(uint64_t(base_b) + uint64_t(int64_t(b) * 2), wn);
 }
 
 #if Y_T
@@ -72,7 +72,7 @@ void multiply(uint tile) {
 
   MATRIX_C acc[FM * FN];
   CLEAR_FRAGMENTS(acc)
-  aim(row0, col0, wn);
+  set_addresses(row0, col0, wn);
   uint last = max(k_end, k_begin + BK) - BK; // the range of k may be empty
   fetch(k_begin);
   LOAD_OWN(k_begin)

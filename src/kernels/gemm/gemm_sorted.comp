@@ -36,7 +36,7 @@ uint64_t from_a[LOADS_A], from_b[LOADS_B];
 
 // Computes the addresses. Rows and columns beyond the last repeat it and are
 // not stored.
-void aim(uint m0, uint end, uint n0) {
+void set_addresses(uint m0, uint end, uint n0) {
   uint t = gl_LocalInvocationIndex;
   [[unroll]] for (uint i = 0; i < LOADS_A; ++i) {
     uint e = t + i * WG;
@@ -104,7 +104,7 @@ void multiply(uint m0, uint n0, uint end, bool live) {
   const int64_t pitch = A.b_pitch;
   MATRIX_C acc[FM * FN];
   CLEAR_FRAGMENTS(acc)
-  aim(m0, end, n0);
+  set_addresses(m0, end, n0);
   fetch(0, depth, pitch);
   uint rows_inside = find_rows_inside(m0 + wm * FM * MM, end);
   for (uint k0 = 0; k0 < depth; k0 += BK) {

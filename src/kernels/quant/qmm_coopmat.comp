@@ -27,7 +27,7 @@ Ptr_u32 from_codes[RUNS];
 uint64_t from_group[RUNS];
 #endif
 
-void aim(uint m0, uint end, uint n0) {
+void set_addresses(uint m0, uint end, uint n0) {
   uint t = gl_LocalInvocationIndex;
   [[unroll]] for (uint i = 0; i < LOADS_A; ++i) {
     uint m = min(m0 + (t + i * WG) / (BK / 8), end - 1u);
@@ -112,7 +112,7 @@ void multiply(uint m0, uint n0, uint end, bool live) {
   MATRIX_C acc[FM * FN];
   BEGIN_FRAGMENTS(acc)
   const uint depth = A.K, rows = W_ROWS, items = W_ITEMS;
-  aim(m0, end, n0);
+  set_addresses(m0, end, n0);
   fetch(n0, 0u, rows, items);
   uint rows_inside = find_rows_inside(m0 + wm * FM * MM, end);
   for (uint k0 = 0; k0 < depth; k0 += BK) {

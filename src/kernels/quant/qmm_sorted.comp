@@ -93,7 +93,7 @@ void find_items() {
 
 // Computes the invocation's addresses. Rows beyond the last repeat it and are
 // not stored.
-void aim(uint m0, uint end, uint n0) {
+void set_addresses(uint m0, uint end, uint n0) {
   uint t = own_index();
   [[unroll]] for (uint i = 0; i < LOADS_A; ++i) {
     uint e = t + i * WG;
@@ -323,7 +323,7 @@ void multiply(uint m0, uint n0, uint end, bool live) {
   find_items();
   CLEAR_FRAGMENTS(acc)
   CLEAR_FRAGMENTS(sums)
-  aim(m0, end, n0);
+  set_addresses(m0, end, n0);
   fetch(0, K_BEGIN, depth);
   uint rows_inside = find_rows_inside(m0 + wm * FM * MM, end);
   for (uint k0 = K_BEGIN; k0 < depth; k0 += BK * SPAN) {

@@ -113,7 +113,7 @@ uint column_in_tile(uint c, uint wn) {
       c % 2 * SECOND_COLUMN;
 }
 
-void aim(uint row0, uint end, uint col0, uint wn) {
+void set_addresses(uint row0, uint end, uint col0, uint wn) {
   UNROLL for (uint i = 0; i < LOADS; ++i) {
     uint row = row0 + gl_LocalInvocationIndex / WIDTH + i * STRIDE;
     x_at[i] = uint64_t(x_base) + uint64_t(x_item(min(row, end - 1)) * 2) +
@@ -209,7 +209,7 @@ void multiply_range(
   uint wm = SUBGROUP % WM, wn = SUBGROUP / WM;
   MATRIX_C acc[FM * FN];
   CLEAR_FRAGMENTS(acc)
-  aim(row0, end, col0, wn);
+  set_addresses(row0, end, col0, wn);
   uint last = k_end - BK, last_chunk = k_end - CHUNK;
   fetch_x(k_begin);
   UNROLL for (uint s = 0; s < STEPS; ++s) {

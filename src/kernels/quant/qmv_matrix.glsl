@@ -72,7 +72,7 @@ void store_parts(Tile tile, uint o) {
 }
 
 // Computes the lane's row addresses for the outputs from n0 on.
-void aim(uint n0) {
+void set_addresses(uint n0) {
   [[unroll]] for (uint r = 0; r < 2; ++r) {
     uint n = min(n0 + own_row + 8 * r, outputs() - 1u);
     code_rows[r] = uint64_t(code_row(n, A.K)) + quarter * (CHUNK_WORDS * 4);
@@ -185,7 +185,7 @@ void main() {
   locate(tile.product);
   take_share();
   own_x = uint64_t(x_row(min(tile.m * ROWS + own_row % ROWS, A.M - 1u)));
-  aim(first_output(tile, 0));
+  set_addresses(first_output(tile, 0));
   [[unroll]] for (uint t = 0; t < TURNS; ++t) {
     fetch_codes(t, real_group(first + t));
     fetch_sides(t, real_group(first + t));
@@ -200,7 +200,7 @@ void main() {
       bool more = !over || o + 16 < BLOCK;
       uint next = over ? first : at + TURNS;
       if (over && more) {
-        aim(first_output(tile, o + 16));
+        set_addresses(first_output(tile, o + 16));
       }
       [[unroll]] for (uint t = 0; t < TURNS; ++t) {
         fetch_x(t, real_group(at + t));
