@@ -70,7 +70,7 @@ class Rig {
  public:
   explicit Rig(fake::Settings settings) {
     set_host_reads_for_tests(50e6);
-    settings.float16 = false; // no probe
+    settings.float16 = false; // no probe: the first submission is the test's
     fake::reset(std::move(settings));
     device.emplace();
   }
@@ -81,6 +81,7 @@ class Rig {
     auto s = fake::statistics();
     CHECK(s.live_buffers == 0);
     CHECK(s.live_memory == 0);
+    CHECK(s.live_pipelines == 0);
     for (auto& e : fake::errors()) {
       FAIL_CHECK(e);
     }

@@ -5,17 +5,14 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <memory>
 #include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "kernels/probe.h"
-#include "null/fake_kernels.h"
+#include "null/memory_rig.h"
 #include "pipeline/sources.h"
-#include "runtime/device.h"
-#include "runtime/encoder.h"
 #include "runtime/recorder.h"
 #include "runtime/sentinels.h"
 #include "runtime/work.h"
@@ -191,64 +188,40 @@ TEST_CASE("work: kernels know their workgroup by group_index() alone") {
 
 namespace {
 
-// A started fake device with two arrays.
-class Rig {
+// With two arrays of `items`.
+class WorkRig : public Rig {
  public:
-  explicit Rig(fake::Settings settings, uint32_t items = 700) : n(items) {
-    fake::reset(settings);
-    device = std::make_unique<Device>();
-    for (auto* a : {&x, &z}) {
-      a->reset(
-          device->memory().allocate(n * 4, Placement::Host),
-          [m = &device->memory()](Buffer* b) { m->release(b); });
-      std::fill_n(host(*a), n, a == &x ? 5 : 0);
-    }
-  }
-  ~Rig() {
-    x = z = nullptr;
-    device = nullptr;
-    for (auto& e : fake::errors()) {
-      FAIL_CHECK(e);
-    }
-    auto s = fake::statistics();
-    CHECK(s.live_buffers == 0);
-    CHECK(s.live_memory == 0);
-    CHECK(s.live_pipelines == 0);
-  }
-  uint32_t* host(const std::shared_ptr<Buffer>& b) {
-    return static_cast<uint32_t*>(device->memory().host_pointer(*b));
-  }
+  explicit WorkRig(fake::Settings settings, uint32_t items = n)
+      : Rig(std::move(settings)), x(numbers(items, 5)), z(numbers(items, 0)) {}
+
   // z = salt
   void set(Encoder& enc, uint32_t salt, double seconds = 0) {
-    Binding in[] = {{}, {}}, out[] = {{z.get(), 0, 0, z->size}};
-    run(enc, fake::mix(device->pipelines()), in, out, salt, {1, 1, 1}, seconds);
+    Binding in[] = {{}, {}};
+    run(enc, fake::mix(device->pipelines()), in, salt, {1, 1, 1}, seconds);
   }
   // z += 31 x + salt, in workgroups
   void add(Encoder& enc, uint32_t salt, Grid grid, double seconds) {
     Binding in[] = {{x.get(), 0, 0, x->size}, {z.get(), 0, 0, z->size}};
-    Binding out[] = {{z.get(), 0, 0, z->size}};
-    auto& k = fake::groups(device->pipelines());
-    run(enc, k, in, out, salt, grid, seconds);
+    run(enc, fake::groups(device->pipelines()), in, salt, grid, seconds);
   }
   bool all(uint32_t value) {
+    auto* items = values(z);
     return std::all_of(
-        host(z), host(z) + n, [&](uint32_t v) { return v == value; });
+        items, items + z->size / 4, [&](uint32_t v) { return v == value; });
   }
 
-  const uint32_t n;
-  std::unique_ptr<Device> device;
-  std::shared_ptr<Buffer> x, z;
+  const Array x, z;
 
  private:
   void run(
       Encoder& enc,
       const Kernel& k,
       std::span<const Binding> in,
-      std::span<const Binding> out,
       uint32_t salt,
       Grid grid,
       double seconds) {
-    fake::MixParams p{n, salt};
+    Binding out[] = {{z.get(), 0, 0, z->size}};
+    fake::MixParams p{uint32_t(z->size / 4), salt};
     Work work{.flops = seconds * device->work_limit().rates.flops};
     enc.dispatch(k, in, out, &p, sizeof p, grid, work);
     enc.keep(x);
@@ -259,7 +232,6 @@ class Rig {
 fake::Settings settings(bool discrete) {
   fake::Settings s;
   s.discrete = discrete;
-  s.float16 = false; // no probe: the first submission is the test's
   return s;
 }
 
@@ -268,7 +240,7 @@ fake::Settings settings(bool discrete) {
 TEST_CASE("work: a batch takes as many submissions as its limit says") {
   for (bool discrete : {false, true}) {
     CAPTURE(discrete);
-    Rig rig(settings(discrete));
+    WorkRig rig(settings(discrete));
     double limit = rig.device->work_limit().seconds;
     CHECK(limit == (discrete ? 0.5 : 0.1));
     Encoder enc(*rig.device, 0);
@@ -300,7 +272,7 @@ TEST_CASE("work: a dispatch of 10 s runs in parts of half a second") {
       {4 * 65535 + 9, {1024, 65, 1}}};
   for (auto& c : cases) {
     CAPTURE(c.items);
-    Rig rig(settings(true), c.items);
+    WorkRig rig(settings(true), c.items);
     Encoder enc(*rig.device, 0);
     rig.set(enc, 100);
     rig.add(enc, 7, c.grid, 10);
@@ -327,7 +299,7 @@ TEST_CASE("work: a slow device gets shorter submissions") {
   s.learn(1e-9, 1e9);
   CHECK(s.factor() == Slowdown::most);
 
-  Rig rig(settings(true), 4 * 4000);
+  WorkRig rig(settings(true), 4 * 4000);
   auto& device = *rig.device;
   double flops = 64. * ProbeRateVariant::group * ProbeRateVariant::flops;
   fake::settings().group_us =
@@ -356,7 +328,7 @@ TEST_CASE("work: a slow device gets shorter submissions") {
 }
 
 TEST_CASE("work: no part is more than its share") {
-  Rig rig(settings(true));
+  WorkRig rig(settings(true));
   Encoder enc(*rig.device, 0);
   rig.add(enc, 7, {175, 1, 1}, 10);
   enc.close()->wait();
@@ -365,7 +337,7 @@ TEST_CASE("work: no part is more than its share") {
 }
 
 TEST_CASE("work: a long upload is cut") {
-  Rig rig(settings(true), 1 << 20);
+  WorkRig rig(settings(true), 1 << 20);
   auto limit = rig.device->work_limit();
   limit.rates.copy_bytes = 1e6; // 4.2 s
   rig.device->set_work_limit(limit);
@@ -379,7 +351,7 @@ TEST_CASE("work: a long upload is cut") {
 }
 
 TEST_CASE("work: pipelines for parts are made when needed, once") {
-  Rig rig(settings(false));
+  WorkRig rig(settings(false));
   auto& table = rig.device->pipelines();
   auto& k = fake::groups(table);
   table.finish(k);
@@ -398,7 +370,7 @@ TEST_CASE("work: pipelines for parts are made when needed, once") {
 TEST_CASE("work: a refused submission in a batch of several fails it") {
   auto s = settings(true);
   s.fail_submit = 2;
-  Rig rig(s);
+  WorkRig rig(s);
   Encoder enc(*rig.device, 0);
   bool freed = false;
   enc.keep(std::shared_ptr<void>(nullptr, [&](void*) {
@@ -420,7 +392,7 @@ TEST_CASE("work: a refused submission in a batch of several fails it") {
 TEST_CASE("work: to the watch, a part that is done is progress") {
   auto s = settings(true);
   s.work_us = 130'000;
-  Rig rig(s);
+  WorkRig rig(s);
   rig.device->recorder().retirer().set_watch(
       {std::chrono::milliseconds(400), true});
   Encoder enc(*rig.device, 0);
@@ -440,7 +412,7 @@ TEST_CASE(
     s.drop_submit = 2;
     bool freed = false;
     {
-      Rig rig(s);
+      WorkRig rig(s);
       {
         Encoder one(*rig.device, 1), two(*rig.device, 2);
         auto event = std::make_shared<EventState>();
@@ -491,7 +463,7 @@ TEST_CASE(
 TEST_CASE("sentinels: a driver that shows no timestamps goes without") {
   auto s = settings(true);
   s.shows_queries = false;
-  Rig rig(s);
+  WorkRig rig(s);
   Encoder enc(*rig.device, 0);
   for (uint32_t i = 0; i < 3; ++i) {
     rig.set(enc, i);
@@ -505,7 +477,7 @@ TEST_CASE("sentinels: a driver that shows no timestamps goes without") {
 TEST_CASE("sentinels: more submissions than queries") {
   auto s = settings(false);
   s.max_delay_us = 0;
-  Rig rig(s);
+  WorkRig rig(s);
   Encoder enc(*rig.device, 0);
   rig.set(enc, 0);
   enc.close()->wait();
@@ -527,7 +499,7 @@ TEST_CASE("sentinels: more submissions than queries") {
 TEST_CASE("work: the queue holds what ends within seconds") {
   auto s = settings(false);
   s.max_delay_us = 0;
-  Rig rig(s);
+  WorkRig rig(s);
   Encoder enc(*rig.device, 0);
   rig.set(enc, 0);
   enc.close()->wait();
