@@ -74,6 +74,7 @@ std::vector<const void*> addresses(const Scalars& scalars, size_t first) {
 
 // Begins to evaluate what the layer that makes `keys` reads, up to the norm
 // before them: while Python builds the rest of a prompt's graph, the GPU works.
+// Not where weights are unevaluated: such a graph may be for its shapes alone.
 void begin(const array& keys, Stream stream) {
   constexpr size_t most = 64; // arrays between keys and their layer's norm
   if (stream.device != mlx::core::Device::gpu || detail::in_tracing() ||
@@ -88,7 +89,10 @@ void begin(const array& keys, Stream stream) {
       continue;
     }
     if (behind_seam(a.primitive(), a)) {
-      async_eval({a.inputs()[0]});
+      auto& in = a.inputs();
+      if (in.back().status() != array::Status::unscheduled) {
+        async_eval({in[0]});
+      }
       return;
     }
     found.insert(found.end(), a.inputs().begin(), a.inputs().end());
