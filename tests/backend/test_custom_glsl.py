@@ -213,11 +213,7 @@ def test_verbose_prints_the_shader(gpu, capfd):
     k = elementwise("store(y, i, 5.0); // mine")
     run(k, [mx.ones((1,))], (1,), mx.float32, verbose=True)
     text = capfd.readouterr().out
-    assert (
-        "#version" not in text
-        and "// mine" in text
-        and "local_size_x = 32," in text
-    )
+    assert "#version" not in text and "// mine" in text and "local_size_x = 32," in text
 
 
 def test_one_shader_for_any_grid(gpu, capfd):

@@ -110,8 +110,8 @@ class Layer:
 
 
 class Trace:
-    """A step for `n` tokens per sequence; `how`: what the model is called with beside its
-    tokens and caches. Throws Refused, or what the model throws."""
+    """A step for `n` tokens per sequence; `how`: what the model is called with beside
+    its tokens and caches. Throws Refused, or what the model throws."""
 
     def __init__(self, model, call, inputs: mx.array, cache: list, how: tuple):
         found = caches.leaves(cache)
