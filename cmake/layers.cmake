@@ -93,6 +93,7 @@ endif()
 # The upper layers' pure parts.
 file(GLOB mlxvk_plans CONFIGURE_DEPENDS
      "${PROJECT_SOURCE_DIR}/src/ops/*/plan.cpp"
+     "${PROJECT_SOURCE_DIR}/src/ops/*/candidates.cpp"
      "${PROJECT_SOURCE_DIR}/src/jit/emit.cpp")
 add_library(mlxvk_plans STATIC EXCLUDE_FROM_ALL ${mlxvk_plans})
 target_link_libraries(mlxvk_plans PUBLIC mlxvk_pipeline mlxvk_msl)

@@ -11,15 +11,16 @@ struct Class {
   uint32_t vendor; // as the driver reports it; 0: any
   std::string_view device; // part of its name
   Policy (*make)(const Caps&);
+  uint32_t cores = 0; // of a usual device, which tests take for this one
 };
 // The first matching row is used. Mesa's drivers for Apple's GPUs have Mesa's
 // vendor ID.
 constexpr Class classes[] = {
     {"nvidia", 0x10de, "", nvidia_policy},
-    {"amd", 0x1002, "", amd_policy},
-    {"intel", 0x8086, "", intel_policy},
-    {"apple", 0, "Apple", apple_policy},
-    {"adreno", 0x5143, "", adreno_policy},
+    {"amd", 0x1002, "", amd_policy, 40},
+    {"intel", 0x8086, "", intel_policy, 20},
+    {"apple", 0, "Apple", apple_policy, 8},
+    {"adreno", 0x5143, "", adreno_policy, 6},
     {"least", 0, "", least_policy}};
 
 // Thresholds of tests, and matrices that software devices emulate for them.
@@ -48,29 +49,24 @@ void ask(Policy& p, const TestHooks& test) {
   }
 }
 
-} // namespace
-
-void share_memory(Policy& p) {
-  p.quant.dot_row_k = ~0u;
-  p.quant.dequantize_rows = 768;
-  p.quant.halves_dequantize_rows = 192;
-}
-
-Policy policy_of(
-    const Caps& caps,
-    const TestHooks& test,
-    int int8,
-    std::string_view as) {
+const Class& class_of(const Caps& caps) {
   static constexpr Class software{"software", 0, "", software_policy};
   auto is = [&](const Class& c) {
-    return as.empty() ? (!c.vendor || c.vendor == caps.vendor_id) &&
-            caps.name.find(c.device) != caps.name.npos
-                      : c.name == as;
+    return (!c.vendor || c.vendor == caps.vendor_id) &&
+        caps.name.find(c.device) != caps.name.npos;
   };
-  auto& found = as.empty() && caps.software()
+  return caps.software()
       ? software
       : *std::find_if(std::begin(classes), std::end(classes) - 1, is);
-  Policy p = found.make(caps);
+}
+
+// A device's policy as one of this class, but for its lanes.
+Policy class_policy(
+    const Class& c,
+    const Caps& caps,
+    const TestHooks& test,
+    int int8) {
+  Policy p = c.make(caps);
   if (!caps.discrete()) {
     share_memory(p);
   }
@@ -80,17 +76,46 @@ Policy policy_of(
     p.most_iterations = 60000;
     p.most_tile_k = 8192;
   }
-  if (as.empty()) {
-    bool varies = caps.min_subgroup_size < caps.max_subgroup_size;
-    p.lanes = p.lanes && varies
-        ? std::clamp(p.lanes, caps.min_subgroup_size, caps.max_subgroup_size)
-        : caps.subgroup_size;
-  } else {
-    p.lanes = policy_of(caps).lanes; // the driver's
-  }
   p.cores = caps.core_count ? caps.core_count : p.cores;
   ask(p, test);
   p.int8 = int8;
+  return p;
+}
+
+} // namespace
+
+void share_memory(Policy& p) {
+  p.quant.dot_row_k = ~0u;
+  p.quant.dequantize_rows = 768;
+  p.quant.halves_dequantize_rows = 192;
+}
+
+Policy policy_of(const Caps& caps, const TestHooks& test, int int8) {
+  Policy p = class_policy(class_of(caps), caps, test, int8);
+  bool varies = caps.min_subgroup_size < caps.max_subgroup_size;
+  p.lanes = p.lanes && varies
+      ? std::clamp(p.lanes, caps.min_subgroup_size, caps.max_subgroup_size)
+      : caps.subgroup_size;
+  return p;
+}
+
+Policy planned_policy(const Caps& caps, const TestHooks& test, int int8) {
+  Policy p = policy_of(caps, test, int8);
+  auto& as = test.plans;
+  auto named = [&](const Class& c) { return c.name == as; };
+  auto found = std::find_if(std::begin(classes), std::end(classes), named);
+  if (found != std::end(classes)) {
+    uint32_t lanes = p.lanes; // the driver's
+    p = class_policy(*found, caps, test, int8);
+    p.lanes = lanes;
+    p.cores = found->cores ? found->cores : p.cores;
+    p.fragments = false;
+    p.matrices = as != "least";
+  } else if (as == "quant.dot_row_k=1") {
+    p.quant.dot_row_k = 1;
+  } else if (as == "quant.compiled_weights=1") {
+    p.quant.compiled_weights = 1;
+  }
   return p;
 }
 

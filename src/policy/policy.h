@@ -1,7 +1,7 @@
 // What plans do with a device. Caps (vk/caps.h) is what the device said; a
 // policy is made from it once, by the device's class, and may differ from it
-// where a user, a test or the tuner wants other kernels. A class is a file of
-// this folder. Free of MLX.
+// where a user or a test wants other kernels. A class is a file of this folder.
+// Free of MLX.
 //
 // A comment at each threshold names its unit and the note with the measurement,
 // or says that there is none. `benchmarks/thresholds.py NAME`, with the name of
@@ -154,16 +154,6 @@ struct AttentionThresholds {
   uint32_t halves_queries = 32;
 };
 
-// Forms of kernels that replace the planned ones in views of `mlx-vulkan tune`
-// (ops/tuned/plan.h); 0: as planned.
-struct TunedForms {
-  // qmm_fragments: subgroups that share k; chunks of codes, and steps of x, in
-  // flight.
-  uint32_t fragments_parts = 0, fragments_depth = 0, fragments_ahead = 0;
-  uint32_t tall_rows = 0; // most rows of a tile of qmm_tall
-  uint32_t norm_lanes = 0; // invocations per row, up to a workgroup
-};
-
 struct Policy {
   const char* name = "least"; // of the class
 
@@ -229,7 +219,6 @@ struct Policy {
   QuantThresholds quant;
   GemmThresholds gemm;
   AttentionThresholds attention;
-  TunedForms forms;
 
   // Whether decode kernels take their small forms.
   bool few_registers() const {
@@ -237,13 +226,11 @@ struct Policy {
   }
 };
 
-// The policy of the device's class, with what a test and a user ask for. `as`:
-// of another class instead (policy.cpp has their names).
-Policy policy_of(
-    const Caps& caps,
-    const TestHooks& test = {},
-    int int8 = 0,
-    std::string_view as = "");
+// The policy of the device's class, with what a test and a user ask for.
+Policy policy_of(const Caps& caps, const TestHooks& test = {}, int int8 = 0);
+// That of plans of products, attention and norms, which is of another class, or
+// has another threshold, where TestHooks::plans names one (policy.cpp).
+Policy planned_policy(const Caps& caps, const TestHooks& test, int int8 = 0);
 // Sets the thresholds of devices that share the host's memory, where
 // dequantizing first repays later; not timed.
 void share_memory(Policy& policy);

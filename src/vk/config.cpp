@@ -118,10 +118,10 @@ constexpr ConfigEntry table[] = {
      "dispatches that it separated. `assumed_rates` does not measure the "
      "device's rates at start. `trusted` believes what the device claims, whatever "
      "probes say (tests/chips). `plans=CLASS` (nvidia, amd, intel, apple, adreno or "
-     "least) makes plans of products, attention and norms take the device, which "
-     "may be a software device, for one of that class; "
-     "`plans=quant.few_rows=2` and the like (ops/tuned/plan.cpp) change a threshold. "
-     "`rows=FILE` stands for the chip's rows (ops/tuned/plan.h)."},
+     "least) gives plans of products, attention and norms the policy of that class, "
+     "also on a software device; `plans=quant.dot_row_k=1` and "
+     "`plans=quant.compiled_weights=1` change a threshold. `rows=FILE` stands for "
+     "the chip's rows (ops/tuned/plan.h)."},
 };
 
 // The words of MLX_VK_DISABLE.

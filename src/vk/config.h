@@ -68,7 +68,7 @@ struct TestHooks {
   bool assumed_rates = false; // the device's are not measured at start
   int heap = 0; // MiB of each device-local heap; 0: what the driver says
   bool trusted = false; // probes of what it claims may fail
-  std::string plans; // the policy of plans (ops/tuned/plan.h)
+  std::string plans; // planned_policy() (policy/policy.h)
   std::string rows; // a file that replaces the chip's in src/ops/tuned/rows
 };
 

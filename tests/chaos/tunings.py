@@ -77,7 +77,7 @@ def compare(shape: str | None, model: str | None) -> list[dict]:
 
     job = {"shape": shape, "model": model, "bits": 4, "context": cells.SHORT}
     job |= {"cells": SMALL, "skip": [], "done": [], "choices": [], "deadline": 0}
-    job |= {"undecided": {}, "surveyed": []}
+    job["good"] = {}
     loaded = cells.load(job)
     mx.eval(mx.zeros(1) + 1)
     choices = library.status()["table"]["choices"]

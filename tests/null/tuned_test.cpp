@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "null/devices.h"
-#include "ops/tuned/visit.h"
+#include "ops/tuned/plan.h"
 #include "variants/compile.h"
 
 using namespace mlx::core::vulkan;
@@ -86,22 +86,23 @@ std::vector<Planned> problems() {
   return found;
 }
 
-std::string kernel_of(const Caps& caps, const Planned& p) {
-  auto name = [](const auto& v) { return log_name(v.file, v.defines()); };
-  if (auto* s = std::get_if<QuantShape>(&p)) {
-    return dequantizes_first(caps, *s)
-        ? "dequantize, then a dense product"
-        : std::visit(name, plan_quant(caps, *s).kernel);
-  }
-  if (auto* g = std::get_if<GemmProblem>(&p)) {
-    return std::visit(name, plan_gemm(caps, *g).variant);
-  }
-  if (auto* n = std::get_if<NormProblem>(&p)) {
-    return name(plan_norm(caps, *n));
-  }
-  auto& a = std::get<AttentionProblem>(p);
-  return uses_decode(caps, a) ? name(plan_decode(caps, a).kernel)
-                              : std::visit(name, plan_prefill(caps, a).kernel);
+std::vector<std::string> defines_of(const AnyPlan& plan) {
+  std::vector<std::string> found;
+  each_variant(
+      plan, [&](auto& v) { found.push_back(log_name(v.file, v.defines())); });
+  return found;
+}
+
+bool same(const AnyPlan& a, const AnyPlan& b) {
+  return a.index() == b.index() && defines_of(a) == defines_of(b);
+}
+
+// As a table has it.
+Choice choice_of(const Planned& p, const std::string& variant) {
+  nlohmann::json one{{"problem", text_of(p)}, {"variant", variant}};
+  auto found = choices_in(nlohmann::json{{"choices", {one}}}.dump());
+  REQUIRE((found && found->size() == 1));
+  return found->front();
 }
 
 uint32_t number(const std::string& kernel, std::string_view name) {
@@ -112,22 +113,64 @@ uint32_t number(const std::string& kernel, std::string_view name) {
 
 } // namespace
 
-TEST_CASE("tuned: the first candidate is the device's own plan") {
+TEST_CASE("tuned: the first candidate is the plan's choice") {
   for (auto& caps : device_table()) {
     CAPTURE(caps.name);
-    Views views(caps);
-    CHECK(views.size() > 60);
-    CHECK(views.find("") == 0);
+    Target gpu(caps);
     for (auto& p : problems()) {
       CAPTURE(text_of(p));
-      auto found = candidates(views, p);
+      auto found = candidates(gpu, p);
       REQUIRE_FALSE(found.empty());
-      CHECK(found[0].view == 0);
-      CHECK(found[0].kernel.starts_with(kernel_of(caps, p)));
-      std::set<uint64_t> plans;
+      CHECK(found[0].name == "");
+      std::set<std::string> kernels;
       for (auto& c : found) {
-        CHECK(plans.insert(c.plan).second);
-        CHECK(plan_of(views, c.view, p).plan == c.plan);
+        CHECK(kernels.insert(c.kernel).second);
+      }
+    }
+  }
+}
+
+TEST_CASE("tuned: a name gives the same kernel again") {
+  for (const char* name : {"NVIDIA H200", "AMD Radeon RX 6800", "llvmpipe"}) {
+    Target gpu(caps_of(name));
+    for (auto& p : problems()) {
+      CAPTURE(text_of(p));
+      for (auto& c : candidates(gpu, p)) {
+        CAPTURE(c.name);
+        auto choice = choice_of(p, c.name);
+        CHECK(choice.name().str() == c.name);
+        CHECK(choice.problem == class_of(p));
+        CHECK(choice.size_bit == size_bit(p));
+        CHECK(same(named_plan(gpu, p, choice.name()), c.plan));
+      }
+      auto none = named_plan(gpu, p, {"no such plan"});
+      CHECK(same(none, candidates(gpu, p)[0].plan));
+    }
+  }
+}
+
+TEST_CASE("tuned: parts of candidates cover k and keys") {
+  for (auto& caps : device_table()) {
+    CAPTURE(caps.name);
+    for (auto& p : problems()) {
+      CAPTURE(text_of(p));
+      for (auto& c : candidates(caps, p)) {
+        CAPTURE(c.kernel);
+        auto covers = [](uint64_t parts, uint64_t part, uint64_t all) {
+          CHECK(parts * part >= all);
+          CHECK((parts == 1 || (parts - 1) * part < all));
+        };
+        if (auto* quant = std::get_if<std::optional<QuantPlan>>(&c.plan)) {
+          if (*quant && (*quant)->splits > 1) {
+            auto& s = std::get<QuantShape>(p);
+            covers((*quant)->splits, (*quant)->k_split, s.k);
+          }
+        } else if (auto* gemm = std::get_if<GemmPlan>(&c.plan)) {
+          covers(gemm->splits, gemm->k_split, gemm->problem.k);
+        } else if (auto* decode = std::get_if<DecodePlan>(&c.plan)) {
+          auto& a = std::get<AttentionProblem>(p);
+          covers(decode->splits, decode->split_keys, a.keys);
+        }
       }
     }
   }
@@ -136,9 +179,8 @@ TEST_CASE("tuned: the first candidate is the device's own plan") {
 TEST_CASE("tuned: candidates need nothing that the device lacks") {
   for (auto& caps : device_table()) {
     CAPTURE(caps.name);
-    Views views(caps);
     for (auto& p : problems()) {
-      for (auto& c : candidates(views, p)) {
+      for (auto& c : candidates(caps, p)) {
         CAPTURE(c.kernel);
         CHECK(number(c.kernel, "WG") <= caps.max_workgroup_size);
         bool matrices = c.kernel.find("COOPMAT=1") != c.kernel.npos ||
@@ -153,20 +195,19 @@ TEST_CASE("tuned: there is a choice where it matters") {
   for (const char* name :
        {"NVIDIA H200", "AMD Radeon Graphics (RADV STRIX_HALO"}) {
     CAPTURE(name);
-    Views views(caps_of(name));
+    Target gpu(caps_of(name));
     for (uint32_t m : {1, 8, 64, 512}) {
       CAPTURE(m);
       CHECK(
-          candidates(views, quantized(Type::f16, m, 4096, 4096, 64)).size() >
-          2);
-      CHECK(candidates(views, dense(Type::f16, m, 1024, 4096)).size() > 1);
+          candidates(gpu, quantized(Type::f16, m, 4096, 4096, 64)).size() > 2);
+      CHECK(candidates(gpu, dense(Type::f16, m, 1024, 4096)).size() > 1);
     }
-    CHECK(candidates(views, attention(Type::f16, 1, 4096)).size() > 3);
+    CHECK(candidates(gpu, attention(Type::f16, 1, 4096)).size() > 3);
     NormProblem norm{Type::f16, 1024, false, true, false, true};
-    CHECK(candidates(views, norm).size() == 4);
+    CHECK(candidates(gpu, norm).size() == 4);
     for (uint32_t n : {8, 128, 1024, 4096, 12288}) {
       norm.n = n;
-      auto v = plan_norm(views[0].target, norm);
+      auto v = plan_norm(norm);
       CHECK(v.LANES == row_team(n).lanes);
       CHECK(v.CHUNKS == row_team(n).chunks);
     }
@@ -181,21 +222,16 @@ TEST_CASE("tuned: candidates that no plan chooses compile and fit") {
   std::vector<AnyVariant> variants;
   std::vector<const Caps*> devices; // of each
   for (auto& caps : device_table()) {
-    CAPTURE(caps.name);
-    Views views(caps);
     for (auto& p : problems()) {
-      for (auto& c : candidates(views, p)) {
-        auto compile = [&](auto& v, auto&) {
+      for (auto& c : candidates(caps, p)) {
+        each_variant(c.plan, [&](auto& v) {
           auto defines = v.defines();
           if (seen.insert(log_name(v.file, defines)).second) {
             variants.push_back(
                 {std::string(v.file), {defines.begin(), defines.end()}, {}});
             devices.push_back(&caps);
           }
-        };
-        auto& seen_as = views[c.view].target;
-        std::visit(
-            [&](auto& problem) { visit_plan(seen_as, problem, compile); }, p);
+        });
       }
     }
   }
@@ -210,24 +246,31 @@ TEST_CASE("tuned: candidates that no plan chooses compile and fit") {
   }
 }
 
-TEST_CASE("tuned: from another class the device's own plans are candidates") {
-  auto& caps = caps_of("NVIDIA H200");
-  Views own(caps);
-  for (const char* as : {"amd", "intel", "apple", "adreno", "least"}) {
-    CAPTURE(as);
-    Views views(caps, as);
-    size_t differ = 0;
+TEST_CASE("tuned: tests may give a device another class's policy") {
+  auto& caps = caps_of("llvmpipe");
+  Target own(caps);
+  auto differ = [&](const char* as) {
+    TestHooks test;
+    test.plans = as;
+    Target other(caps, planned_policy(caps, test));
+    size_t count = 0;
     for (auto& p : problems()) {
-      CAPTURE(text_of(p));
-      auto found = candidates(views, p);
-      auto wanted = plan_of(own, 0, p);
-      differ += found[0].plan != wanted.plan;
-      CHECK(std::any_of(found.begin(), found.end(), [&](auto& c) {
-        return c.plan == wanted.plan;
-      }));
+      count += !same(candidates(other, p)[0].plan, candidates(own, p)[0].plan);
     }
-    CHECK(differ > 20);
+    return count;
+  };
+  for (const char* as :
+       {"nvidia",
+        "amd",
+        "intel",
+        "apple",
+        "adreno",
+        "least",
+        "quant.dot_row_k=1"}) {
+    CAPTURE(as);
+    CHECK(differ(as) > 0);
   }
+  CHECK(differ("") == 0);
 }
 
 TEST_CASE("tuned: classes share nearby sizes and nothing else") {
@@ -249,13 +292,8 @@ TEST_CASE("tuned: classes share nearby sizes and nothing else") {
   CHECK(class_of(p) != class_of(quantized(Type::f16, 512, 4096, 4096, 64)));
   CHECK(class_of(p) != class_of(quantized(Type::bf16, 512, 4096, 4096, 32)));
   CHECK(class_of(p) != class_of(dense(Type::bf16, 512, 4096, 4096)));
-  for (auto& one : problems()) {
-    CHECK(class_of(with_sizes(one, sizes_of(one))) == class_of(one));
-  }
-  auto sizes = sizes_of(p);
-  sizes[0] = 700;
-  CHECK(std::get<QuantShape>(with_sizes(p, sizes)).m == 700);
   CHECK(text_of(p).starts_with("quantized m=512 batch=1 n=4096 k=4096 T=bf16"));
+  CHECK(text_of(p) == text_of(quantized(Type::bf16, 600, 4096, 4096, 64)));
 }
 
 namespace {
@@ -360,44 +398,39 @@ std::vector<std::string> dead_rows(const EmbeddedSource& file) {
   }
   auto choices = choices_in(file.text);
   if (!choices) {
-    return {"no table of this plans_version"};
+    return {"no table of choices"};
   }
   std::vector<std::string> dead;
-  Views views(*device);
+  Target gpu(*device);
   auto rows = nlohmann::json::parse(file.text).at("choices");
-  for (size_t i = 0; i < rows.size(); ++i) {
-    auto& c = (*choices)[i];
-    auto text = rows[i].at("text").get<std::string>();
+  for (auto& row : rows) {
+    auto text = row.at("problem").get<std::string>();
     auto p = problem_of(text);
-    int view = views.find(c.view);
-    if (class_of(p) != c.problem || sizes_of(p) != c.sizes) {
+    auto longer = p;
+    if (auto* a = std::get_if<AttentionProblem>(&longer)) {
+      ++a->keys; // the choice changes at a power of two, and may be this one
+    }
+    auto found = candidates(gpu, longer);
+    bool named = std::any_of(found.begin(), found.end(), [&](auto& c) {
+      return c.name == row.at("variant");
+    });
+    if (text_of(p) != text) {
       dead.push_back("another class of problems: " + text);
-    } else if (view < 0 || !holds(views, view, c, p)) {
+    } else if (!named) {
       dead.push_back("no candidate: " + text);
     }
   }
   return dead;
 }
 
-std::string hexadecimal(uint64_t x) {
-  std::ostringstream out;
-  out << std::hex << x;
-  return out.str();
-}
-
 // What `tune --export` writes of second candidates.
 nlohmann::json exported(const Caps& caps) {
-  Views views(caps);
-  nlohmann::json table{{"plans", plans_version}, {"choices", {}}};
+  nlohmann::json table{{"choices", nlohmann::json::array()}};
   for (auto& p : problems()) {
-    auto found = candidates(views, p);
+    auto found = candidates(caps, p);
     if (found.size() > 1) {
       table["choices"].push_back(
-          {{"class", hexadecimal(class_of(p))},
-           {"view", views[found[1].view].name},
-           {"plan", hexadecimal(found[1].plan)},
-           {"sizes", sizes_of(p)},
-           {"text", text_of(p)}});
+          {{"problem", text_of(p)}, {"variant", found[1].name}});
     }
   }
   return table;
@@ -406,15 +439,11 @@ nlohmann::json exported(const Caps& caps) {
 } // namespace
 
 TEST_CASE("tuned: problems can be read from their texts") {
-  for (const char* name : {"NVIDIA H200", "AMD Radeon RX 6800", "llvmpipe"}) {
-    Views views(caps_of(name));
-    for (auto& p : problems()) {
-      CAPTURE(text_of(p));
-      auto read = problem_of(text_of(p));
-      CHECK(class_of(read) == class_of(p));
-      CHECK(text_of(read) == text_of(p));
-      CHECK(plan_of(views, 0, read).plan == plan_of(views, 0, p).plan);
-    }
+  for (auto& p : problems()) {
+    CAPTURE(text_of(p));
+    auto read = problem_of(text_of(p));
+    CHECK(class_of(read) == class_of(p));
+    CHECK(text_of(read) == text_of(p));
   }
 }
 
@@ -436,34 +465,38 @@ TEST_CASE("tuned: rows are of a class and a chip, and dead ones are found") {
     return dead_rows({name, text.c_str()});
   };
   CHECK(dead(table, "NVIDIA/NVIDIA H200.json").empty());
-  // Another chip, class or version of plans.
+  // Another chip or class; no table; another plan.
   CHECK(dead(table, "NVIDIA/NVIDIA H300.json").size() == 1);
   CHECK(dead(table, "AMD/NVIDIA H200.json").size() == 1);
   CHECK(dead(table, "AMD/RADV NAVI21.json").size() > 50);
+  CHECK(dead({{"choices", 1}}, "NVIDIA/NVIDIA H200.json").size() == 1);
   auto other = table;
-  other["plans"] = plans_version + 1;
+  other["choices"][3]["variant"] = "no such plan";
   CHECK(dead(other, "NVIDIA/NVIDIA H200.json").size() == 1);
-  for (auto [name, value] :
-       {std::pair{"view", "no such view"}, {"plan", "1"}, {"class", "1"}}) {
-    CAPTURE(name);
-    other = table;
-    other["choices"][3][name] = value;
-    CHECK(dead(other, "NVIDIA/NVIDIA H200.json").size() == 1);
-  }
+  other = table;
+  other["choices"][3]["problem"] = "quantized m=x";
+  CHECK_FALSE(choices_in(other.dump()));
 }
 
-TEST_CASE("tuned: a choice that does not fit the device does not hold") {
+TEST_CASE("tuned: a choice that does not fit the device is not used") {
   size_t unfit = 0;
   for (auto& caps : device_table()) {
     Caps small = caps;
     small.shared_memory = 1024;
-    Views views(small);
+    small.max_workgroup_size = 64;
     for (auto& p : problems()) {
-      for (uint32_t view = 1; view < views.size(); ++view) {
-        auto plan = plan_of(views, view, p);
-        Choice c{class_of(p), views[view].name, plan.plan, sizes_of(p)};
-        CHECK(holds(views, view, c, p) == plan.fits);
-        unfit += !plan.fits;
+      auto own = candidates(small, p);
+      for (auto& c : candidates(caps, p)) {
+        bool named = std::any_of(own.begin(), own.end(), [&](auto& one) {
+          return one.name == c.name;
+        });
+        auto plan = named_plan(small, p, choice_of(p, c.name).name());
+        bool kept = named || same(plan, own[0].plan) ||
+            std::any_of(own.begin(), own.end(), [&](auto& one) {
+                      return same(one.plan, plan);
+                    });
+        CHECK(kept);
+        unfit += !named;
       }
     }
   }

@@ -33,7 +33,7 @@ WORKER = (sys.executable, "-m", "mlx_vulkan.tune.worker")
 # kernels compile for long; and in which a model is made or a step of defaults ends.
 PATIENCE, SOFTWARE_PATIENCE, START = 60, 300, 600
 LOSSES = 4  # of workers, until the device is given up
-STATE = ("choices", "done", "undecided", "surveyed")  # that a worker goes on from
+STATE = ("choices", "good", "done")  # that a worker goes on from
 SMALL = (("decode", 1), ("prompt", 16))  # cells of software devices
 
 
@@ -118,8 +118,7 @@ def job_of(args) -> dict:
         "skip": [],
         "choices": [],
         "done": [],
-        "undecided": {},
-        "surveyed": [],
+        "good": {},
         "reached": 0,  # cells
     }
 
@@ -184,8 +183,10 @@ class Tuning:
         self.job["choices"] = [
             one
             for one in self.job["choices"]
-            if [one["class"], one["plan"]] not in pairs
+            if [one["problem"], one["variant"]] not in pairs
         ]
+        for problem, _ in pairs:
+            self.job["good"].pop(problem, None)
         self.left.append({"text": text, "kernel": kernel, "why": why})
         self.status(f"left out: {kernel}: {why}")
         return None
@@ -202,7 +203,7 @@ class Tuning:
             self.status(f"left out: {event['left']['kernel']}: {event['left']['why']}")
         if "class" in event:
             one = event["class"]
-            self.classes.setdefault(one["class"], {}).update(one)
+            self.classes[one["problem"]] = one
         if "choices" in event:
             self.job |= {name: event[name] for name in STATE}
         if "at" in event:
@@ -238,8 +239,8 @@ def tune(args) -> int:
     files(args, made, end, tuning)
     # Other models' choices stay, and those of the chip's rows.
     old = table.choices_of(library.status())
-    mine = {c["class"] for c in end["choices"]} | set(tuning.job["done"])
-    kept = [c for c in old if c["class"] not in mine]
+    mine = {c["problem"] for c in end["choices"]} | set(tuning.job["done"])
+    kept = [c for c in old if c["problem"] not in mine]
     if end["tried"]:
         table.store(made | {"choices": [*made["choices"], *kept]})
     return 0
@@ -251,8 +252,6 @@ def report(made: dict, end: dict, tuning: Tuning) -> None:
     for cell in made["cells"]:
         before, after = (statistics.median(cell[s]) for s in ("before", "after"))
         note = "  (slower: given up)" if cell.get("given_up") else ""
-        if "of_hand" in cell:
-            note += f"  {cell['of_hand']:.3f} times as fast as by hand"
         print(
             f"  {cell['name']:<14} {before * 1e3:>10.3f} {after * 1e3:>10.3f} "
             f"{cell['gain']:>8.3f}{note}"
@@ -263,8 +262,8 @@ def report(made: dict, end: dict, tuning: Tuning) -> None:
         print("  The default plans are the fastest.")
     heading("Kernels")
     for choice in made["choices"]:
-        print(wrapped(f"{choice['text']}:", "  ", "      "))
-        print(wrapped(f"{choice['kernel']} ({choice['view']})", "    ", "      "))
+        print(wrapped(f"{choice['problem']}:", "  ", "      "))
+        print(wrapped(f"{choice['kernel']} ({choice['variant']})", "    ", "      "))
     for kind, half in made["noise"].items():
         what = "a step" if kind == "step" else "a product or attention alone"
         print(f"  noise of {what}: {100 * half:.1f} % (half an interval of 99 %)")

@@ -18,16 +18,16 @@ class Differs(Exception):
     """The results of two plans of one problem."""
 
 
-def dtype_of(mx, text: str):
+def dtype_of(mx, problem: str):
     names = {"bf16": mx.bfloat16, "f16": mx.float16, "f32": mx.float32}
-    name = text.partition(" T=")[2].partition(" ")[0]
+    name = problem.partition(" T=")[2].partition(" ")[0]
     return names.get(name)
 
 
 def operation(mx, found: dict):
     """A function that computes a problem of the class, and the size of errors that
     rounding explains, in units of the type's step; None where it is not known how."""
-    dtype = dtype_of(mx, found["text"])
+    dtype = dtype_of(mx, found["problem"])
     build = (quantized, dense, attention, norm)[found["kind"]]
     return dtype and build(mx, found["members"], dtype)
 
@@ -112,12 +112,12 @@ class Check:
             library.record(True)
             y = self.made[0]()
             self.step = STEPS[str(y.dtype).rpartition(".")[2]]
-            self.expected = y.astype(mx.float32)
+            self.expected, self.kind = y.astype(mx.float32), (y.shape, y.dtype)
             mx.eval(self.expected)
             # Operands that MLX lays out in another way are another class.
-            known = {one["class"] for one in library.classes()}
+            known = {one["problem"] for one in library.classes()}
             library.record(False)
-            self.made = self.made if found["class"] in known else None
+            self.made = self.made if found["problem"] in known else None
 
     def seconds(self, choices: list[dict], timestamps: bool) -> float:
         """Of one call, of as many as take some milliseconds."""
@@ -141,6 +141,9 @@ class Check:
         function, size = self.made
         library.use(choices)
         mx = self.mx
+        # A kernel that writes nothing must not find the default's result in its memory.
+        mx.clear_cache()
+        mx.eval(mx.full(self.kind[0], float("nan"), dtype=self.kind[1]))
         got, expected = function().astype(mx.float32), self.expected
         allowed = self.step * (2 * mx.abs(expected) + size)
         off = mx.abs(got - expected)

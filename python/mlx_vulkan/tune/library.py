@@ -1,4 +1,4 @@
-"""What the library's tuner answers (src/backend/tuner.cpp)."""
+"""What the library's tuner answers (src/ops/tuned/tuner.cpp)."""
 
 import ctypes
 import json
@@ -35,13 +35,13 @@ def classes() -> list[dict]:
     return ask("classes")
 
 
-def prepare(most: int) -> None:
-    """Builds the kernels of so many candidates of each recorded problem."""
-    ask("prepare", most=most)
+def prepare() -> None:
+    """Builds the kernels of the candidates of each recorded problem."""
+    ask("prepare")
 
 
 def use(choices: list[dict]) -> None:
-    names = ("class", "view", "plan", "sizes")
+    names = ("problem", "variant")
     ask("use", choices=[{name: one[name] for name in names} for one in choices])
 
 

@@ -10,17 +10,13 @@ from ..arguments import Failed
 from ..layout import field, wrapped
 from . import library
 
-HASH = 16  # digits
-
 
 def check_table(table) -> dict:
     """A table from a file. Throws Failed."""
-    texts = ("class", "plan", "view", "text", "kernel")
+    texts = ("problem", "variant", "kernel")
     try:
         for choice in table["choices"]:
             good = all(isinstance(choice[name], str) for name in texts)
-            good &= len(choice["class"]) == len(choice["plan"]) == HASH
-            good &= all(isinstance(size, int) for size in choice["sizes"])
             good &= isinstance(choice.get("gain", 1.0), float)
             if not good:
                 raise ValueError
@@ -76,8 +72,8 @@ def show(status: dict) -> int:
     field("tuned", summary(status))
     for choice in choices_of(status):
         print()
-        print(wrapped(choice["text"], "  ", "      "))
-        how = f"{choice['kernel']} ({choice['view']})"
+        print(wrapped(choice["problem"], "  ", "      "))
+        how = f"{choice['kernel']} ({choice['variant']})"
         gain = f", steps {choice['gain']:.3f} times as fast" if "gain" in choice else ""
         print(wrapped(how + gain, "    ", "      "))
     return 0
@@ -110,7 +106,7 @@ def take(path: str) -> int:
     except (OSError, ValueError) as error:
         raise Failed(f"{path} cannot be read: {error}", 2) from error
     mine = library.status()
-    for name in ("device", "driver", "plans"):
+    for name in ("device", "driver"):
         if table.get(name) != mine[name]:
             raise Failed(
                 f"{path} is of another {name}: {table.get(name)}, and not "

@@ -138,28 +138,35 @@ DecodeVariant decode_kernel(
   return v;
 }
 
+// Most rows and the invocations of a workgroup of decode.comp, and workgroups
+// per core that splits of keys aim at; 0: keys are not split.
+struct DecodeForm {
+  uint32_t rows, workgroup, per_core;
+};
+
 // Measured on an H200 (docs/lab/2026-11-23-decode-attention.md): the longest
 // chain of instructions counts, until there are so many keys that rereading
 // them for other rows costs more.
-DecodeVariant decode_kernel(const Target& gpu, const AttentionProblem& p) {
+DecodeForm decode_form(const Target& gpu, const AttentionProblem& p) {
   auto& t = gpu.policy.attention;
   uint64_t heads = uint64_t(p.batches) * p.kv_heads;
   uint32_t rows = p.heads / p.kv_heads * p.queries;
+  uint32_t per_core = p.keys > t.short_keys ? t.split_groups : 0;
   if (gpu.policy.decode_by_width) {
-    return decode_kernel(gpu, p, 4, 64);
+    return {4, 64, per_core};
   }
   if (p.keys <= t.short_keys && heads * rows <= 2 * gpu.cores()) {
-    return decode_kernel(gpu, p, 1, 256);
+    return {1, 256, 0};
   }
   if (heads >= gpu.cores()) {
-    return decode_kernel(gpu, p, 4, 128);
+    return {4, 128, per_core};
   }
   if (p.bits) {
-    return decode_kernel(gpu, p, 4, 256); // converts codes once for 4 rows
+    return {4, 256, per_core}; // converts codes once for 4 rows
   }
   bool two =
       p.keys <= t.two_rows_keys && heads * ceil_div(rows, 2) < gpu.cores();
-  return decode_kernel(gpu, p, two ? 2 : 4, 256);
+  return {two ? 2u : 4u, 256, per_core};
 }
 
 // Workgroups that share a KV head's keys: enough to fill the cores, or one a
@@ -167,15 +174,56 @@ DecodeVariant decode_kernel(const Target& gpu, const AttentionProblem& p) {
 // NVIDIA). Many need several `unit`s of keys each, as all parts are joined.
 uint32_t wanted_splits(
     const Target& gpu,
+    uint32_t per_core,
     bool one,
     uint64_t groups,
     uint32_t keys,
     uint32_t unit) {
   auto& t = gpu.policy.attention;
   uint64_t fill = one ? std::max<uint64_t>(gpu.cores() / groups, 1)
-                      : ceil_div(t.split_groups * gpu.cores(), groups);
+                      : ceil_div(per_core * gpu.cores(), groups);
   uint32_t worth = std::max(t.cheap_splits, keys / (4 * unit));
   return std::min<uint64_t>({fill, ceil_div(keys, unit), worth, t.most_splits});
+}
+
+DecodePlan decode_plan(
+    const Target& gpu,
+    const AttentionProblem& p,
+    const DecodeOptions& options,
+    const DecodeForm& form) {
+  DecodePlan plan;
+  DecodeVariant& k = plan.kernel =
+      decode_kernel(gpu, p, form.rows, form.workgroup);
+  plan.row_groups = ceil_div(p.heads / p.kv_heads * p.queries, k.ROWS);
+
+  uint32_t clusters = k.WG / k.TPK;
+  uint64_t groups =
+      uint64_t(plan.row_groups) * p.kv_heads * std::max(p.batches, 1u);
+  plan.split_keys = std::max(p.keys, 1u);
+  uint32_t unit = clusters * k.KU; // keys that a workgroup has in flight
+  if (uint32_t iterations = gpu.policy.most_iterations; iterations != ~0u) {
+    // Iterations of decode.comp for a key of a cluster, not unrolled.
+    uint32_t slice = ceil_div(p.dim + p.value_dim, k.TPK);
+    uint32_t a_key = 3 * slice + k.ROWS * (2 * slice + 4);
+    uint32_t most = iterations / a_key * clusters;
+    plan.splits = std::max(1u, ceil_div(p.keys, most));
+    plan.split_keys = std::min(plan.split_keys, most);
+  } else if (!options.splits) {
+    plan.why = "splits are switched off";
+  } else if (groups < gpu.cores() && form.per_core) {
+    bool one = p.bits && !gpu.policy.few_registers();
+    uint32_t wanted =
+        wanted_splits(gpu, form.per_core, one, groups, p.keys, unit);
+    plan.split_keys = ceil_div(ceil_div(p.keys, wanted), unit) * unit;
+    plan.splits = ceil_div(p.keys, plan.split_keys);
+  }
+  bool joins = options.joins && groups <= max_joined_groups;
+  k.PARTS = plan.splits == 1 ? PARTS_NONE : joins ? PARTS_JOINED : PARTS_MERGED;
+  // The kernel that has the whole sum adds the sinks.
+  k.SINKS = p.sinks && k.PARTS != PARTS_MERGED;
+  k.LSE = p.lse && k.PARTS != PARTS_MERGED;
+  plan.merge = {p.type, p.value_dim, k.ROWS, p.sinks, p.lse, k.HEADS_FIRST};
+  return plan;
 }
 
 } // namespace
@@ -201,37 +249,34 @@ DecodePlan plan_decode(
     const Target& gpu,
     const AttentionProblem& p,
     const DecodeOptions& options) {
-  DecodePlan plan;
-  DecodeVariant& k = plan.kernel = decode_kernel(gpu, p);
-  plan.row_groups = ceil_div(p.heads / p.kv_heads * p.queries, k.ROWS);
+  return decode_plan(gpu, p, options, decode_form(gpu, p));
+}
 
-  uint32_t clusters = k.WG / k.TPK;
-  uint64_t groups =
-      uint64_t(plan.row_groups) * p.kv_heads * std::max(p.batches, 1u);
-  plan.split_keys = std::max(p.keys, 1u);
-  uint32_t unit = clusters * k.KU; // keys that a workgroup has in flight
-  if (uint32_t iterations = gpu.policy.most_iterations; iterations != ~0u) {
-    // Iterations of decode.comp for a key of a cluster, not unrolled.
-    uint32_t slice = ceil_div(p.dim + p.value_dim, k.TPK);
-    uint32_t a_key = 3 * slice + k.ROWS * (2 * slice + 4);
-    uint32_t most = iterations / a_key * clusters;
-    plan.splits = std::max(1u, ceil_div(p.keys, most));
-    plan.split_keys = std::min(plan.split_keys, most);
-  } else if (!options.splits) {
-    plan.why = "splits are switched off";
-  } else if (groups < gpu.cores() && p.keys > gpu.policy.attention.short_keys) {
-    bool one = p.bits && !gpu.policy.few_registers();
-    uint32_t wanted = wanted_splits(gpu, one, groups, p.keys, unit);
-    plan.split_keys = ceil_div(ceil_div(p.keys, wanted), unit) * unit;
-    plan.splits = ceil_div(p.keys, plan.split_keys);
+std::vector<Named<DecodePlan>> decode_candidates(
+    const Target& gpu,
+    const AttentionProblem& p,
+    const DecodeOptions& options,
+    const PlanName* wanted) {
+  Candidates<DecodePlan> c(wanted);
+  auto add = [&](const DecodeForm& f) {
+    c.add(
+        {"{} rows of {}, {} per core", {f.rows, f.workgroup, f.per_core}},
+        [&] { return decode_plan(gpu, p, options, f); });
+  };
+  for (uint32_t per_core : {0, 1, 2, 4}) {
+    if (gpu.policy.decode_by_width) {
+      add({4, 64, per_core});
+      continue;
+    }
+    for (uint32_t rows : {1, 2, 4}) {
+      add({rows, 128, per_core});
+      add({rows, 256, per_core});
+    }
   }
-  bool joins = options.joins && groups <= max_joined_groups;
-  k.PARTS = plan.splits == 1 ? PARTS_NONE : joins ? PARTS_JOINED : PARTS_MERGED;
-  // The kernel that has the whole sum adds the sinks.
-  k.SINKS = p.sinks && k.PARTS != PARTS_MERGED;
-  k.LSE = p.lse && k.PARTS != PARTS_MERGED;
-  plan.merge = {p.type, p.value_dim, k.ROWS, p.sinks, p.lse, k.HEADS_FIRST};
-  return plan;
+  std::erase_if(c.found, [&](auto& one) {
+    return p.bits && !fits_registers(gpu, one.plan.kernel);
+  });
+  return std::move(c.found);
 }
 
 // Whether the softmax can run on matrices in registers.
@@ -254,14 +299,10 @@ Variant variant_of(const AttentionProblem& p) {
   return v;
 }
 
-PrefillFragmentsVariant fragments_kernel(
-    const Target& gpu,
-    const AttentionProblem& p) {
+PrefillFragmentsVariant
+fragments_kernel(const Target& gpu, const AttentionProblem& p, bool wide) {
   auto v = variant_of<PrefillFragmentsVariant>(p);
   v.SG = gpu.caps.matrix_subgroup();
-  auto& t = gpu.policy.attention;
-  bool wide =
-      std::max(p.dim, p.value_dim) > t.wide_head && p.queries >= t.wide_queries;
   v.SUBGROUPS = wide ? 8 : 4;
   v.BK = wide ? 64 : 32;
   return v;
@@ -292,21 +333,11 @@ PrefillVariant scalar_kernel(const Target& gpu, const AttentionProblem& p) {
   return v;
 }
 
-PrefillPlan plan_prefill(const Target& gpu, const AttentionProblem& p) {
-  PrefillPlan plan;
-  if (emulates(gpu, p)) {
-    EmulatedPrefillFragmentsVariant v{variant_of<PrefillFragmentsVariant>(p)};
-    v.BK = 32;
-    plan.bq = v.queries();
-    plan.kernel = v;
-    return plan;
-  }
-  if (takes_fragments(gpu, p)) {
-    auto v = fragments_kernel(gpu, p);
-    plan.bq = v.queries();
-    plan.kernel = v;
-    return plan;
-  }
+// Takes the tiles of matrix units; if they cannot, sets why.
+bool plan_matrices(
+    const Target& gpu,
+    const AttentionProblem& p,
+    PrefillPlan& plan) {
   auto units = units_of(gpu, p);
   plan.why = no_matrices(units, p);
   if (!*plan.why) {
@@ -332,17 +363,64 @@ PrefillPlan plan_prefill(const Target& gpu, const AttentionProblem& p) {
     if (held &&
         (shares ? take(variant_of<PrefillNarrowVariant>(p))
                 : take(variant_of<PrefillCoopmatVariant>(p)))) {
-      return plan;
+      return true;
     }
     plan.why = held
         ? "tiles do not fit in shared memory"
         : "rows of more than 64 items that are no multiple of 32 do not fit in "
           "the registers of subgroups of 16";
   }
-  auto v = scalar_kernel(gpu, p);
-  plan.bq = v.BQ;
-  plan.kernel = v;
+  return false;
+}
+
+PrefillPlan plan_prefill(const Target& gpu, const AttentionProblem& p) {
+  PrefillPlan plan;
+  if (emulates(gpu, p)) {
+    EmulatedPrefillFragmentsVariant v{variant_of<PrefillFragmentsVariant>(p)};
+    v.BK = 32;
+    plan.bq = v.queries();
+    plan.kernel = v;
+    return plan;
+  }
+  if (takes_fragments(gpu, p)) {
+    auto& t = gpu.policy.attention;
+    bool wide = std::max(p.dim, p.value_dim) > t.wide_head &&
+        p.queries >= t.wide_queries;
+    auto v = fragments_kernel(gpu, p, wide);
+    plan.bq = v.queries();
+    plan.kernel = v;
+    return plan;
+  }
+  if (!plan_matrices(gpu, p, plan)) {
+    auto v = scalar_kernel(gpu, p);
+    plan.bq = v.BQ;
+    plan.kernel = v;
+  }
   return plan;
+}
+
+std::vector<Named<PrefillPlan>> prefill_candidates(
+    const Target& gpu,
+    const AttentionProblem& p,
+    const PlanName* wanted) {
+  Candidates<PrefillPlan> c(wanted);
+  auto plan_of = [](const auto& v, uint32_t bq) {
+    return PrefillPlan{.kernel = v, .bq = bq};
+  };
+  for (bool wide : {false, true}) {
+    if (takes_fragments(gpu, p)) {
+      auto v = fragments_kernel(gpu, p, wide);
+      c.add({"fragments {} x {}", {v.queries(), v.BK}}, [&] {
+        return plan_of(v, v.queries());
+      });
+    }
+  }
+  if (PrefillPlan plan; plan_matrices(gpu, p, plan)) {
+    c.add({"matrices"}, [&] { return plan; });
+  }
+  auto v = scalar_kernel(gpu, p);
+  c.add({"scalar"}, [&] { return plan_of(v, v.BQ); });
+  return std::move(c.found);
 }
 
 const char* no_gradients(const Target& gpu, const AttentionProblem& p) {

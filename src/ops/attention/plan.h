@@ -11,6 +11,7 @@
 #include "kernels/attention/prefill.h"
 #include "kernels/attention/vjp_fragments.h"
 #include "kernels/attention/vjp_scores.h"
+#include "ops/candidates.h"
 #include "policy/policy.h"
 #include "vk/config.h"
 
@@ -112,6 +113,16 @@ DecodePlan plan_decode(
     const AttentionProblem& p,
     const DecodeOptions& options = {});
 PrefillPlan plan_prefill(const Target& gpu, const AttentionProblem& p);
+// Others that the device can run; `wanted`: only of this name.
+std::vector<Named<DecodePlan>> decode_candidates(
+    const Target& gpu,
+    const AttentionProblem& p,
+    const DecodeOptions& options = {},
+    const PlanName* wanted = nullptr);
+std::vector<Named<PrefillPlan>> prefill_candidates(
+    const Target& gpu,
+    const AttentionProblem& p,
+    const PlanName* wanted = nullptr);
 
 // Reason why the problem has no such plan, or "". The alignment must include
 // rows of the cotangent.

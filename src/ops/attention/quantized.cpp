@@ -316,7 +316,7 @@ bool attend_quantized(
     return false;
   }
   auto& p = found.problem;
-  DecodePlan plan = plan_decode(tuned(enc.target(), p), p, decode_options());
+  DecodePlan plan = tuned_decode(enc.target(), p);
   if (!fits_registers(enc.target(), plan.kernel)) {
     return is_other();
   }

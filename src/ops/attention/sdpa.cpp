@@ -176,7 +176,7 @@ ShortStrides short_strides(const array& a) {
 
 void decode(StreamEncoder& enc, const Attention& p, array& out) {
   auto& s = p.shape;
-  DecodePlan plan = plan_decode(tuned(enc.target(), s), s, decode_options());
+  DecodePlan plan = tuned_decode(enc.target(), s);
   if (config().debug_paths) {
     count_attention(
         p.shape, "decode, splits=" + std::to_string(plan.splits), plan.why);
@@ -238,7 +238,7 @@ array ranges(StreamEncoder& enc, const Attention& p) {
 
 void prefill(StreamEncoder& enc, const Attention& p, array& out) {
   auto& s = p.shape;
-  PrefillPlan plan = plan_prefill(tuned(enc.target(), s), s);
+  PrefillPlan plan = tuned_prefill(enc.target(), s);
   if (config().debug_paths) {
     auto name = [](const auto& v) { return std::string(v.file.substr(10)); };
     count_attention(p.shape, std::visit(name, plan.kernel), plan.why);

@@ -331,7 +331,7 @@ void run_gemm(StreamEncoder& enc, const GemmCall& call, array& out) {
   GemmProblem p = problem_of(call, layout, out);
   AnyBatch batch = batch_args(layout, call.lhs != nullptr);
   p.batch = batch.index();
-  GemmPlan plan = plan_gemm(tuned(enc.target(), p), p);
+  GemmPlan plan = tuned_plan(enc.target(), p);
   if (plan.splits > 1) {
     run_split(enc, call, p, plan, batch, out);
   } else {

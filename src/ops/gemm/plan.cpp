@@ -99,7 +99,12 @@ void plan_axpy(const Target& gpu, const GemmProblem& p, GemmPlan& plan) {
   set_variant(plan, v);
 }
 
-void plan_dot(const Target& gpu, const GemmProblem& p, GemmPlan& plan) {
+// `rows` per workgroup; 0: as many as leave the device busy.
+void plan_dot(
+    const Target& gpu,
+    const GemmProblem& p,
+    GemmPlan& plan,
+    uint32_t rows) {
   DotVariant v{};
   auto vec16 = static_cast<uint32_t>(16 / size_of(p.type));
   v.NV = std::bit_ceil(p.n);
@@ -107,9 +112,10 @@ void plan_dot(const Target& gpu, const GemmProblem& p, GemmPlan& plan) {
   v.VB = v.VA && p.b_aligned && p.b.row == 1 && p.b.col % vec16 == 0;
   uint64_t steps = ceil_div(p.k, v.VA ? vec16 : 1);
   v.WG = steps <= 64 ? 32 : steps <= 512 ? 64 : 128;
-  v.ROWS = 4;
-  if (ceil_div(p.m, 4) * p.batches <
-      gpu.policy.row_groups * uint64_t(gpu.cores())) {
+  v.ROWS = rows ? rows : 4;
+  if (!rows &&
+      ceil_div(p.m, 4) * p.batches <
+          gpu.policy.row_groups * uint64_t(gpu.cores())) {
     v.ROWS = 1;
   } else if (v.VA && !v.VB) {
     // Items of a and b, and sums; addresses of single loads of b take the rest.
@@ -123,7 +129,11 @@ void plan_dot(const Target& gpu, const GemmProblem& p, GemmPlan& plan) {
 }
 
 // A matrix times up to 8 vectors; false if the strides do not suit.
-bool plan_thin(const Target& gpu, GemmProblem p, GemmPlan& plan) {
+bool plan_thin(
+    const Target& gpu,
+    GemmProblem p,
+    GemmPlan& plan,
+    uint32_t rows = 0) {
   if (size_of(p.type) == 8 || std::min(p.m, p.n) > max_vectors || p.k == 0) {
     return false;
   }
@@ -152,7 +162,7 @@ bool plan_thin(const Target& gpu, GemmProblem p, GemmPlan& plan) {
   if (along_rows && (!along_k || p.k <= 16)) {
     plan_axpy(gpu, p, plan);
   } else {
-    plan_dot(gpu, p, plan);
+    plan_dot(gpu, p, plan, rows);
   }
   return true;
 }
@@ -177,28 +187,36 @@ void plan_operands(
   plan.tiles_n = ceil_div(p.n, v.BN);
 }
 
-void plan_tile(const Target& gpu, const GemmProblem& p, GemmPlan& plan) {
-  constexpr TileVariant tall{.BM = 128, .BN = 128, .TM = 16, .TN = 8, .BK = 8};
-  constexpr TileVariant large{.BM = 128, .BN = 128, .TM = 8, .TN = 8, .BK = 8};
-  constexpr TileVariant medium{.BM = 64, .BN = 64, .TM = 8, .TN = 4, .BK = 8};
-  constexpr TileVariant small{.BM = 32, .BN = 32, .TM = 4, .TN = 4, .BK = 16};
-  constexpr TileVariant software{
-      .BM = 32, .BN = 64, .TM = 8, .TN = 8, .BK = 16};
+constexpr TileVariant scalar_tiles[] = {
+    {.BM = 128, .BN = 128, .TM = 16, .TN = 8, .BK = 8},
+    {.BM = 128, .BN = 128, .TM = 8, .TN = 8, .BK = 8},
+    {.BM = 64, .BN = 64, .TM = 8, .TN = 4, .BK = 8},
+    {.BM = 32, .BN = 32, .TM = 4, .TN = 4, .BK = 16},
+    {.BM = 32, .BN = 64, .TM = 8, .TN = 8, .BK = 16}};
 
-  bool ahead = gpu.policy.gpu_tiles;
+TileVariant scalar_tile(const Target& gpu, const GemmProblem& p) {
+  auto& [tall, large, medium, small, software] = scalar_tiles;
   auto fills = [&](const TileVariant& v) {
     return tile_groups(p, v.BM, v.BN) >= gpu.policy.tile_groups * gpu.cores();
   };
-  TileVariant v = small;
-  if (!ahead) {
-    v = p.m <= 32 || p.n <= 32 || size_of(p.type) == 8 ? small : software;
-  } else if (std::min(p.m, p.n) > 32 && fills(medium)) {
-    bool wide = size_of(p.type) != 8 && std::min(p.m, p.n) > 64;
-    bool held = !gpu.policy.few_registers(); // 128 sums, 24 factors, 16 loads
-    v = !wide || !fills(large) ? medium : held ? tall : large;
+  if (!gpu.policy.gpu_tiles) {
+    return p.m <= 32 || p.n <= 32 || size_of(p.type) == 8 ? small : software;
   }
+  if (std::min(p.m, p.n) <= 32 || !fills(medium)) {
+    return small;
+  }
+  bool wide = size_of(p.type) != 8 && std::min(p.m, p.n) > 64;
+  bool held = !gpu.policy.few_registers(); // 128 sums, 24 factors, 16 loads
+  return !wide || !fills(large) ? medium : held ? tall : large;
+}
+
+void plan_tile(
+    const Target& gpu,
+    const GemmProblem& p,
+    GemmPlan& plan,
+    TileVariant v) {
   plan_operands(p, plan, v, 4);
-  v.PREFETCH = ahead;
+  v.PREFETCH = gpu.policy.gpu_tiles;
   v.VA = v.VA && v.PREFETCH && size_of(p.type) != 8;
   v.VB = v.VB && v.PREFETCH && size_of(p.type) != 8;
   split_k(plan, gpu, gpu.policy.gemm.split_tile_k, 64);
@@ -340,7 +358,12 @@ void choose_fragments(
 
 // False if gemm_fragments does not take the product. If rows of both matrices
 // are contiguous, y is computed as the transpose of b^T a^T.
-bool plan_fragments(const Target& gpu, GemmProblem p, GemmPlan& plan) {
+// `columns` of a tile; 0: those of least expected time.
+bool plan_fragments(
+    const Target& gpu,
+    GemmProblem p,
+    GemmPlan& plan,
+    uint32_t columns = 0) {
   constexpr FragmentsVariant emulated{.BM = 32, .BN = 64, .WM = 2, .WN = 2};
   constexpr FragmentsVariant usual{.BM = 64, .BN = 128, .WM = 1, .WN = 4};
   bool emulates = gpu.policy.emulates_products;
@@ -367,6 +390,9 @@ bool plan_fragments(const Target& gpu, GemmProblem p, GemmPlan& plan) {
   }
   if (emulates) {
     split_k(plan, gpu, gpu.policy.gemm.split_matrices_k, 64);
+  } else if (columns) {
+    v.BN = columns;
+    set_parts(plan, 1, 64);
   } else {
     choose_fragments(gpu, p, plan, v);
   }
@@ -379,11 +405,13 @@ bool plan_fragments(const Target& gpu, GemmProblem p, GemmPlan& plan) {
   return true;
 }
 
-// Tiles of matrix units; false if they cannot be used.
-bool plan_coopmat(const Target& gpu, const GemmProblem& p, GemmPlan& plan) {
-  if (plan_fragments(gpu, p, plan)) {
-    return true;
-  }
+// Tiles of matrix units, of this form if it is given; false if they cannot be
+// used.
+bool plan_coopmat(
+    const Target& gpu,
+    const GemmProblem& p,
+    GemmPlan& plan,
+    const CoopmatVariant* form = nullptr) {
   auto& tuned = gpu.policy.gemm;
   bool wide = std::min(p.m, p.n) > 64;
   // With few items of k, a scalar tile takes as long to write as a matrix tile.
@@ -394,8 +422,14 @@ bool plan_coopmat(const Target& gpu, const GemmProblem& p, GemmPlan& plan) {
   if (!units.lanes || p.k < (wide ? tuned.wide_matrices_k : tuned.matrices_k)) {
     return false;
   }
-  MatrixTile t = gpu.policy.timed_tiles ? timed_tile(gpu, p, narrow(units))
-                                        : estimated_tile(gpu, p, units);
+  bool subgroups_suit = !form || form->BM < 128 ||
+      (form->WM == large_narrow_tile.WM) == narrow(units);
+  if (!subgroups_suit) {
+    return false;
+  }
+  MatrixTile t = form          ? MatrixTile{*form, 1}
+      : gpu.policy.timed_tiles ? timed_tile(gpu, p, narrow(units))
+                               : estimated_tile(gpu, p, units);
   CoopmatVariant v = on_units(t.tile, units, t.tile.BM == 64 ? 256 : 128);
   plan_operands(p, plan, v, 8);
   if (t.parts) {
@@ -418,7 +452,10 @@ void GemmProblem::transpose() {
   }
 }
 
-GemmPlan plan_gemm(const Target& gpu, const GemmProblem& problem) {
+namespace {
+
+// The problem with the strides that plans see, and the plan of no kernel.
+std::pair<GemmProblem, GemmPlan> started(const GemmProblem& problem) {
   GemmProblem p = problem;
   normalise(p.a, p.m, p.k);
   normalise(p.b, p.k, p.n);
@@ -430,9 +467,92 @@ GemmPlan plan_gemm(const Target& gpu, const GemmProblem& problem) {
        p.axpby ? reach(p.c, p.m, p.n) : 0,
        static_cast<uint64_t>(p.m) * p.n});
   plan.large = items > INT32_MAX;
+  return {p, plan};
+}
+
+// Adds the plan with k whole and in parts, up to four workgroups per core.
+void add_parts(
+    Candidates<GemmPlan>& c,
+    const Target& gpu,
+    PlanName name,
+    size_t at, // of the number of parts in the name
+    const GemmPlan& plan) {
+  for (uint32_t parts : {1, 2, 4, 8, 16}) {
+    if (parts > gpu.policy.gemm.split_parts) {
+      break;
+    }
+    GemmPlan cut = plan;
+    set_parts(cut, parts, 64);
+    bool busy = plan.groups() / plan.splits * parts > 4 * gpu.cores();
+    if (cut.k_split > gpu.policy.most_tile_k ||
+        (parts > 1 &&
+         (!plan.problem.may_split || busy || cut.splits < parts))) {
+      continue;
+    }
+    name.numbers[at] = parts;
+    c.add(name, [&] {
+      std::visit([&](auto v) { set_variant(cut, v); }, plan.variant);
+      return cut;
+    });
+  }
+}
+
+} // namespace
+
+std::vector<Named<GemmPlan>> gemm_candidates(
+    const Target& gpu,
+    const GemmProblem& problem,
+    const PlanName* wanted) {
+  Candidates<GemmPlan> c(wanted);
+  auto [p, start] = started(problem);
+  auto add = [&](const PlanName& name, size_t at, auto plan_kernel) {
+    GemmPlan plan = start;
+    if (plan_kernel(plan)) {
+      add_parts(c, gpu, name, at, plan);
+    }
+  };
+  add({"skinny in {}"}, 0, [&](auto& plan) {
+    return plan_skinny(gpu, p, plan);
+  });
+  for (uint32_t rows : {1, 4}) {
+    add({"vectors by {} rows in {}", {rows}}, 1, [&](auto& plan) {
+      return plan_thin(gpu, p, plan, rows);
+    });
+  }
+  if (p.k && std::min(p.m, p.n) <= gpu.policy.gemm.apart_vectors) {
+    return std::move(c.found); // tiles would be mostly empty
+  }
+  for (uint32_t columns = 128; columns <= std::min(p.n, 256u); columns *= 2) {
+    add({"fragments x {} in {}", {columns}}, 1, [&](auto& plan) {
+      return plan_fragments(gpu, p, plan, columns);
+    });
+  }
+  for (auto& t :
+       {large_tile, large_narrow_tile, medium_tile, flat_tile, small_tile}) {
+    add({"matrices {} x {} in {}", {t.BM, t.BN}}, 2, [&](auto& plan) {
+      return plan_coopmat(gpu, p, plan, &t);
+    });
+  }
+  for (auto& t : scalar_tiles) {
+    bool can = gpu.policy.gpu_tiles || t.BM < 128;
+    can = can && (t.TM * t.TN <= 32 || size_of(p.type) != 8); // registers
+    if (can && !(t.TM == 16 && gpu.policy.few_registers())) {
+      add({"scalar {} x {} by {} in {}", {t.BM, t.BN, t.TM}},
+          3,
+          [&](auto& plan) {
+            plan_tile(gpu, p, plan, t);
+            return true;
+          });
+    }
+  }
+  return std::move(c.found);
+}
+
+GemmPlan plan_gemm(const Target& gpu, const GemmProblem& problem) {
+  auto [p, plan] = started(problem);
   if (!plan_skinny(gpu, p, plan) && !plan_thin(gpu, p, plan) &&
-      !plan_coopmat(gpu, p, plan)) {
-    plan_tile(gpu, p, plan);
+      !plan_fragments(gpu, p, plan) && !plan_coopmat(gpu, p, plan)) {
+    plan_tile(gpu, p, plan, scalar_tile(gpu, p));
   }
   return plan;
 }

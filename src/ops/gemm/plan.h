@@ -9,6 +9,7 @@
 #include "kernels/gemm/gemm.h"
 #include "kernels/gemm/sorted.h"
 #include "kernels/gemm/sorted_tiles.h"
+#include "ops/candidates.h"
 #include "policy/policy.h"
 
 namespace mlx::core::vulkan {
@@ -72,6 +73,11 @@ struct GemmPlan {
 };
 
 GemmPlan plan_gemm(const Target& gpu, const GemmProblem& problem);
+// Others that the device can run; `wanted`: only of this name.
+std::vector<Named<GemmPlan>> gemm_candidates(
+    const Target& gpu,
+    const GemmProblem& problem,
+    const PlanName* wanted = nullptr);
 
 // Kernel that finds the tiles of `rows` rows with sorted indices, and an upper
 // bound of their count: each matrix may end with a partial tile.

@@ -1,29 +1,14 @@
 #include "ops/quant/plan.h"
+#include "ops/quant/kernel_plans.h"
 
 #include <algorithm>
 #include <bit>
 #include <limits>
-
-#include "ops/gemm/plan.h"
-#include "ops/matrix_tiles.h"
-#include "vk/integers.h"
+#include <span>
 
 namespace mlx::core::vulkan {
 
-namespace {
-
-// A shape, with the device's matrix units for its type.
-struct Typed : QuantShape {
-  Typed(const Target& gpu, const QuantShape& s)
-      : QuantShape(s),
-        units(gpu.matrices(common.T)),
-        halves(gpu.half_matrices(common.T)),
-        usual(gpu.usual_matrices(common.T)),
-        fragments(gpu.fragments(common.T)) {}
-
-  MatrixUnits units, halves;
-  bool usual, fragments; // of the usual shape; and of known layout
-};
+namespace quant {
 
 // The least of 1, 2, 4 and 8 that is at least m, up to `most`.
 uint32_t row_bucket(uint32_t m, uint32_t most) {
@@ -32,26 +17,6 @@ uint32_t row_bucket(uint32_t m, uint32_t most) {
     rows *= 2;
   }
   return rows;
-}
-
-uint64_t rows_of_expert(const QuantShape& s) {
-  return s.batch / std::max(s.matrices, 1u);
-}
-
-// The plan of a kernel whose workgroups make tiles of so many rows and outputs,
-// of all products if their rows are sorted.
-QuantPlan in_tiles(
-    const auto& kernel,
-    const QuantShape& s,
-    uint32_t rows,
-    uint32_t outputs) {
-  return {
-      .kernel = kernel,
-      .sorted = s.sorted,
-      .tile_height = rows,
-      .m_tiles = s.sorted ? most_sorted_tiles(s.batch, s.matrices, rows)
-                          : ceil_div(s.m, rows),
-      .n_tiles = ceil_div(s.n, outputs)};
 }
 
 // Chooses the largest chunks, of whole words and up to `turns` at once, that
@@ -90,7 +55,8 @@ bool takes_matrices(const Target& gpu, const Typed& s) {
       gpu.caps.shared_memory >= 32768 && gpu.caps.max_workgroup_size >= 256;
 }
 
-QuantPlan plan_matrices(const Target& gpu, const QuantShape& s) {
+QuantPlan
+plan_matrices(const Target& gpu, const QuantShape& s, uint32_t sixteens) {
   QmvVariant v{s.common};
   v.use_matrices(gpu.caps.matrix_subgroup());
   v.ROWS = row_bucket(s.m, 8);
@@ -100,8 +66,9 @@ QuantPlan plan_matrices(const Target& gpu, const QuantShape& s) {
   v.TURNS = std::clamp(share, 1u, 2u);
   // Up to 8 x 16 outputs per workgroup.
   uint32_t groups = gpu.policy.quant.matvec_groups * gpu.cores();
-  uint64_t sixteens = s.batch * ceil_div(s.n, 16);
-  v.BLOCK = 16 * std::clamp<uint64_t>(ceil_div(sixteens, groups), 1, 8);
+  uint64_t all = s.batch * ceil_div(s.n, 16);
+  v.BLOCK = 16 *
+      (sixteens ? sixteens : std::clamp<uint64_t>(ceil_div(all, groups), 1, 8));
   return in_tiles(v, s, v.ROWS, v.BLOCK);
 }
 
@@ -138,7 +105,10 @@ QuantPlan plan_dot_row(const Target& gpu, const QuantShape& s) {
   return in_tiles(v, s, 1, v.BLOCK);
 }
 
-QuantPlan plan_matvec(const Target& gpu, const QuantShape& s) {
+QuantPlan plan_matvec(
+    const Target& gpu,
+    const QuantShape& s,
+    std::optional<Outputs> outputs) {
   auto& t = gpu.policy.quant;
   QmvVariant v{s.common};
   v.VEC = s.aligned;
@@ -154,7 +124,8 @@ QuantPlan plan_matvec(const Target& gpu, const QuantShape& s) {
   v.WG = 4 * lanes;
   if (gpu.policy.serial) {
     // Loads are scalar, so each x serves many weights if that repays compiling.
-    bool large = v.ROWS == 1 && uint64_t(s.n) * s.k >= t.compiled_weights;
+    bool repays = v.ROWS == 1 && uint64_t(s.n) * s.k >= t.compiled_weights;
+    bool large = outputs ? *outputs == Outputs::many : repays;
     v.OUTS = large ? 16 : 4;
     v.WG = large ? 2 * lanes : 4 * lanes;
     v.BLOCK = large ? 8 * v.OUTS : 16 * v.OUTS;
@@ -163,12 +134,15 @@ QuantPlan plan_matvec(const Target& gpu, const QuantShape& s) {
     uint64_t full = t.busy_subgroups * uint64_t(gpu.cores());
     uint64_t outs = s.batch * ceil_div(s.m, v.ROWS) * uint64_t(s.n);
     v.BLOCK = 4 * v.OUTS;
-    if (outs < full * v.OUTS) {
-      // Too few subgroups: each takes fewer outputs, and if k is long,
-      // workgroups share the rows.
+    // Too few subgroups: each takes fewer outputs, and if k is long, workgroups
+    // share the rows.
+    auto by_size = outs >= full * v.OUTS ? Outputs::many
+        : s.k >= t.shared_k * lanes      ? Outputs::shared
+                                         : Outputs::few;
+    if (auto by = outputs.value_or(by_size); by != Outputs::many) {
       v.OUTS = v.ROWS == 1 && outs < full ? 1 : std::min(v.OUTS, 2u);
       v.BLOCK = 4 * v.OUTS;
-      if (s.k >= t.shared_k * lanes) {
+      if (by == Outputs::shared) {
         v.WHOLE_WORKGROUP = true;
         v.WG = lanes = 2 * lanes;
         v.BLOCK = v.OUTS;
@@ -237,16 +211,6 @@ bool takes_fragments(const Target& gpu, const Typed& s) {
       faster;
 }
 
-// Replaces forms of the kernel that a tuned view of the device sets.
-void reform(const Target& gpu, const QuantShape& s, QmmFragmentsVariant& v) {
-  auto& forms = gpu.policy.forms;
-  uint32_t parts = forms.fragments_parts;
-  v.WK = parts && parts * v.WN <= 8 ? parts : v.WK;
-  v.AHEAD = forms.fragments_ahead ? forms.fragments_ahead : v.AHEAD;
-  uint32_t depth = forms.fragments_depth;
-  v.DEPTH = depth && s.k % (128 * depth) == 0 ? depth : v.DEPTH;
-}
-
 // Subgroups that share k in qmm_fragments: as many as keep the device busy, and
 // each with a span of its own (docs/lab/2026-11-26-rows.md).
 uint32_t fragments_parts(
@@ -281,7 +245,6 @@ QuantPlan plan_fragments(const Target& gpu, const QuantShape& s) {
     v.DEPTH = few || s.k % 256 != 0 ? 1 : 2;
     v.WK = fragments_parts(gpu, s, v);
   }
-  reform(gpu, s, v);
   return in_tiles(v, s, v.rows(), v.outputs());
 }
 
@@ -293,19 +256,8 @@ bool takes_tall(const Target& gpu, const Typed& s) {
       s.m >= t.least_tall_rows && s.m <= most;
 }
 
-// Most rows of a tile of qmm_tall. Codes of bytes take more registers.
-uint32_t tall_rows(const Target& gpu, const QuantShape& s) {
-  auto& forms = gpu.policy.forms;
-  return forms.tall_rows ? forms.tall_rows : s.common.BITS == 4 ? 128 : 96;
-}
-
-// A tile of `rows` rows by 128 columns, shared by four subgroups, or by 256,
-// shared by eight.
-QmmTallVariant tall_variant(
-    const Target& gpu,
-    const QuantShape& s,
-    uint32_t rows,
-    bool wide = false) {
+QmmTallVariant
+tall_variant(const Target& gpu, const QuantShape& s, uint32_t rows, bool wide) {
   QmmTallVariant v{s.common, 32};
   v.use_matrices(gpu.policy.emulates_products);
   v.BM = v.EMULATED ? 32 : rows;
@@ -316,7 +268,6 @@ QmmTallVariant tall_variant(
   return v;
 }
 
-// The plan with k in `parts`.
 QuantPlan in_parts(QmmTallVariant v, const QuantShape& s, uint64_t parts) {
   QuantPlan plan = in_tiles(v, s, v.BM, v.BN);
   if (s.may_split && parts > 1) {
@@ -336,7 +287,6 @@ HeldTiles held_tall(const QmmTallVariant& v) {
                   : HeldTiles{2, all, double(v.BM)};
 }
 
-// As many parts of k as the cores hold at once.
 uint32_t
 filling_parts(const Target& gpu, const QuantShape& s, const QmmTallVariant& v) {
   auto& t = gpu.policy.quant;
@@ -358,7 +308,7 @@ tall_time(const Target& gpu, const QuantShape& s, const QuantPlan& plan) {
 // work. For codes of four bits and many rows, the tile with the least expected
 // time is taken instead: cores that are idle in the last round cost up to half.
 QuantPlan plan_tall(const Target& gpu, const QuantShape& s) {
-  uint32_t most_rows = tall_rows(gpu, s);
+  uint32_t most_rows = tall_rows(s);
   uint32_t share = ceil_div(s.m, ceil_div(s.m, most_rows));
   auto v = tall_variant(gpu, s, ceil_div(share, 32) * 32);
   bool split = v.EMULATED && s.k > v.depth; // for tests of parts
@@ -433,7 +383,6 @@ QuantPlan plan_sorted_fragments(const Target& gpu, const QuantShape& s) {
   v.DEPTH = 1;
   v.AHEAD = v.EMULATED ? 1 : 2;
   v.SORTED = true;
-  reform(gpu, s, v);
   return in_tiles(v, s, v.rows(), v.outputs());
 }
 
@@ -445,23 +394,15 @@ bool takes_sorted_tall(const Target& gpu, const Typed& s) {
 }
 
 QuantPlan plan_sorted_tall(const Target& gpu, const QuantShape& s) {
-  uint64_t rows = std::min<uint64_t>(rows_of_expert(s), tall_rows(gpu, s));
+  uint64_t rows = std::min<uint64_t>(rows_of_expert(s), tall_rows(s));
   QmmTallVariant v = tall_variant(gpu, s, ceil_div(rows, 32) * 32);
   return in_tiles(v, s, v.BM, v.BN);
 }
 
-struct Tile {
-  uint32_t bm, bn, wm, wn;
-};
-
 // The largest tile whose workgroups fill the device; if tiles are not timed,
 // the one with the least expected time.
 Tile coopmat_tile(const Target& gpu, const Typed& s) {
-  constexpr Tile wide{128, 256, 2, 4};
-  constexpr Tile large{128, 128, 2, 4};
-  constexpr Tile medium{64, 128, 2, 4};
-  constexpr Tile small{64, 64, 2, 2};
-  constexpr Tile flat{32, 64, 1, 4};
+  auto& [wide, large, medium, small, flat] = coopmat_tiles;
   uint64_t m = s.sorted ? s.batch : s.m;
   // Number of rows that share a matrix of w.
   uint64_t together = s.sorted ? rows_of_expert(s) : s.m;
@@ -490,8 +431,7 @@ Tile coopmat_tile(const Target& gpu, const Typed& s) {
   return saves(small, best) ? small : best;
 }
 
-QuantPlan plan_coopmat(const Target& gpu, const Typed& s) {
-  Tile t = coopmat_tile(gpu, s);
+QuantPlan plan_coopmat(const Target& gpu, const Typed& s, const Tile& t) {
   auto units = s.units;
   bool finite_first = s.common.T == Type::bf16 && gpu.policy.finite_first;
   QmmCoopmatVariant v{
@@ -507,8 +447,6 @@ QuantPlan plan_coopmat(const Target& gpu, const Typed& s) {
   return in_tiles(on_units(v, units, t.bn == 128 ? 256 : 128), s, t.bm, t.bn);
 }
 
-// Matrices that multiply codes by rows of x; without bf16 matrices, those of
-// f16 with packed rows (quant/half_rows.h).
 MatrixUnits units_of(const Target& gpu, const Typed& s) {
   const ProductVariant& v = s.common;
   bool packs = v.CODE == CODE_INTEGER && gpu.policy.packs_halves &&
@@ -534,19 +472,11 @@ bool repays_packing(const Target& gpu, const Typed& s) {
       uint64_t(s.n) * s.k >= uint64_t(gpu.cores()) << 16;
 }
 
-// A tile of codes and the number of parts of k.
-struct CodeTile {
-  Tile tile;
-  uint32_t parts = 1;
-};
-
 // The tile with the least expected time, in rounds of one tile a core. Staging
 // a row or column takes as long as 16 products (instructions of RADV on gfx1151
 // and gfx1201). Parts of k cost a start of 64 items, 8 bytes per sum, which
 // take as long as 512 products of a core, and a dispatch of some 4 us.
 CodeTile estimated_tile(const Target& gpu, const QuantShape& s) {
-  constexpr Tile tiles_of_codes[] = {
-      {64, 128, 1, 4}, {32, 128, 1, 4}, {32, 64, 1, 2}, {16, 64, 1, 2}};
   constexpr double dispatch = 6e6;
   constexpr uint32_t least_k = 1024, most_parts = 8;
   uint64_t used = s.sorted ? std::min<uint64_t>(s.batch, s.matrices) : 1;
@@ -555,7 +485,7 @@ CodeTile estimated_tile(const Target& gpu, const QuantShape& s) {
       s.may_split && !s.sorted ? std::clamp(s.k / least_k, 1u, most_parts) : 1;
   CodeTile best{};
   double least = std::numeric_limits<double>::infinity();
-  for (auto& t : tiles_of_codes) {
+  for (auto& t : std::span(tiles_of_codes).first(4)) {
     for (uint32_t parts = 1; parts <= most; parts *= 2) {
       uint64_t groups =
           used * ceil_div(rows, t.bm) * ceil_div(s.n, t.bn) * parts;
@@ -575,7 +505,7 @@ CodeTile estimated_tile(const Target& gpu, const QuantShape& s) {
 
 // Taller tiles read weights less often if experts fill most of them
 // (docs/lab/2026-11-22-experts.md).
-QuantPlan plan_sorted(const Target& gpu, const Typed& s) {
+QuantPlan plan_sorted(const Target& gpu, const Typed& s, const CodeTile* form) {
   auto units = units_of(gpu, s);
   auto variant = [&](const Tile& t, uint32_t depth) {
     return QmmSortedVariant{
@@ -583,7 +513,10 @@ QuantPlan plan_sorted(const Target& gpu, const Typed& s) {
   };
   auto v = variant({64, 128, 1, 4}, 32);
   uint32_t parts = s.may_split && !s.sorted ? gpu.policy.sorted_parts : 1;
-  if (narrow(units)) {
+  if (form) {
+    v = variant(form->tile, form->tile.bm == 128 ? 64 : 32);
+    parts = form->parts;
+  } else if (narrow(units)) {
     // Each output has two sums: narrow subgroups do not spill with 8 rows of 32
     // columns each (ANV).
     auto flat = variant({32, 128, 4, 4}, 64);
@@ -617,21 +550,22 @@ bool repays_compiling(const Target& gpu, const QuantShape& s, uint64_t m) {
       m * s.n * s.k >= gpu.policy.quant.compiled_products;
 }
 
-QuantPlan plan_tiled(const Target& gpu, const Typed& s) {
+QuantPlan
+plan_tiled(const Target& gpu, const Typed& s, const ScalarForm& form) {
   QmmVariant v{s.common, s.transpose, s.sorted};
   uint64_t m = s.sorted ? s.batch : s.m;
   if (gpu.policy.serial) {
-    bool large = repays_compiling(gpu, s, m);
+    bool large = form.large.value_or(repays_compiling(gpu, s, m));
     v.BM = large ? 64 : 32;
     v.BN = large ? 128 : 64;
     v.TM = large ? 16 : 8;
     v.TN = large ? 16 : 4;
-  } else if (m <= 32 || s.sorted) {
+  } else if (!form.large.value_or(m > 32 && !s.sorted)) {
     v.BM = 32;
     v.BN = 64;
   }
-  v.VEC =
-      gpu.policy.vector_tiles && s.transpose && s.x_aligned && s.k % 32 == 0;
+  v.VEC = form.fours.value_or(gpu.policy.vector_tiles) && s.transpose &&
+      s.x_aligned && s.k % 32 == 0;
   if (v.VEC && v.BM == 64 && !gpu.policy.serial) {
     v.TM = 8;
     auto rounds = [&](uint32_t width) {
@@ -685,7 +619,9 @@ QuantPlan plan_dot(const Target& gpu, const QuantShape& s) {
   return in_tiles(v, s, v.BM, v.BN);
 }
 
-} // namespace
+} // namespace quant
+
+using namespace quant;
 
 QuantPlan plan_quant(const Target& gpu, const QuantShape& s) {
   Typed shape(gpu, s);
@@ -728,8 +664,9 @@ QuantPlan plan_quant(const Target& gpu, const QuantShape& s) {
     if (sorted) {
       return plan_sorted(gpu, shape);
     }
-    return shape.x_aligned && shape.units.lanes ? plan_coopmat(gpu, shape)
-                                                : plan_tiled(gpu, shape);
+    return shape.x_aligned && shape.units.lanes
+        ? plan_coopmat(gpu, shape, coopmat_tile(gpu, shape))
+        : plan_tiled(gpu, shape);
   }
   return shape.transpose ? plan_matvec(gpu, shape) : plan_vecmat(gpu, shape);
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <variant>
 
 #include "kernels/quant/product.h"
@@ -10,6 +11,7 @@
 #include "kernels/quant/qmm_fragments.h"
 #include "kernels/quant/qmm_skinny.h"
 #include "kernels/quant/qmm_tall.h"
+#include "ops/candidates.h"
 #include "policy/policy.h"
 
 namespace mlx::core::vulkan {
@@ -49,10 +51,23 @@ struct QuantPlan {
 };
 
 QuantPlan plan_quant(const Target& gpu, const QuantShape& shape);
+// Others that the device can run, also to dequantize first (none); `wanted`:
+// only of this name.
+std::vector<Named<std::optional<QuantPlan>>> quant_candidates(
+    const Target& gpu,
+    const QuantShape& shape,
+    const PlanName* wanted = nullptr);
 
 // Whether to dequantize w first, into at most 256 MiB, and run a dense product
 // (docs/lab/2026-11-22-matrix-units.md).
 bool dequantizes_first(const Target& gpu, const QuantShape& shape);
+// None: w is dequantized first.
+inline std::optional<QuantPlan> plan_or_dequantize(
+    const Target& gpu,
+    const QuantShape& shape) {
+  return dequantizes_first(gpu, shape) ? std::nullopt
+                                       : std::optional(plan_quant(gpu, shape));
+}
 
 // Invocations of quantize.comp that share a group: 32 integers each.
 uint32_t quantize_lanes(const Target& gpu, const FormatVariant& format);

@@ -145,11 +145,7 @@ void quantized_product(StreamEncoder& enc, QuantOperands&& o, array& out) {
 std::optional<QuantPlan> plan_product(StreamEncoder& enc, QuantShape& shape) {
   auto& c = config();
   shape.may_split = !c.disabled("splits");
-  const Target& target = tuned(enc.target(), shape);
-  std::optional<QuantPlan> plan;
-  if (!dequantizes_first(target, shape)) {
-    plan = plan_quant(target, shape);
-  }
+  auto plan = tuned_plan(enc.target(), shape);
   if (c.debug_paths) {
     count(shape, plan ? &*plan : nullptr);
   }

@@ -37,7 +37,7 @@ void norm(
   bool has_w = given(w), has_b = layer && given(b);
   bool vec = rows.vector4() && vector4(w) && vector4(b);
   NormProblem p{type_of(out), rows.args.n, layer, has_w, has_b, vec};
-  NormVariant v = plan_norm(tuned(enc.target(), p), p);
+  NormVariant v = tuned_plan(enc.target(), p);
   NormArgs args{
       .rows = rows.args,
       .w_stride = stride_of(w),

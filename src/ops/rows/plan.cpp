@@ -39,9 +39,9 @@ RowParts row_parts(uint64_t rows, uint32_t length) {
   return {(length + chunk - 1) / chunk, chunk};
 }
 
-NormVariant plan_norm(const Target& gpu, const NormProblem& p) {
-  auto lanes = static_cast<int>(gpu.policy.forms.norm_lanes);
-  auto team = lanes ? team_of(lanes, p.n, 8) : row_team(p.n);
+namespace {
+
+NormVariant norm_variant(const NormProblem& p, const RowTeam& team) {
   return {
       .T = p.type,
       .LAYER = p.layer,
@@ -50,6 +50,24 @@ NormVariant plan_norm(const Target& gpu, const NormProblem& p) {
       .LANES = team.lanes,
       .CHUNKS = team.chunks,
       .VEC = p.vec};
+}
+
+} // namespace
+
+NormVariant plan_norm(const NormProblem& p) {
+  return norm_variant(p, row_team(p.n));
+}
+
+std::vector<Named<NormVariant>> norm_candidates(
+    const NormProblem& p,
+    const PlanName* wanted) {
+  Candidates<NormVariant> c(wanted);
+  for (uint32_t lanes : {32, 64, 128, 256}) {
+    c.add({"{} lanes", {lanes}}, [&] {
+      return norm_variant(p, team_of(static_cast<int>(lanes), p.n, 8));
+    });
+  }
+  return std::move(c.found);
 }
 
 NormVjpPlan plan_norm_vjp(uint64_t rows, uint32_t length) {

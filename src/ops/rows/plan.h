@@ -8,6 +8,7 @@
 
 #include "kernels/radix.h"
 #include "kernels/rows.h"
+#include "ops/candidates.h"
 #include "policy/policy.h"
 
 namespace mlx::core::vulkan {
@@ -36,7 +37,11 @@ struct NormProblem {
   uint32_t n; // items of a row
   bool layer, weight, bias, vec;
 };
-NormVariant plan_norm(const Target& gpu, const NormProblem& p);
+NormVariant plan_norm(const NormProblem& p);
+// Those with other numbers of lanes per row; `wanted`: only of this name.
+std::vector<Named<NormVariant>> norm_candidates(
+    const NormProblem& p,
+    const PlanName* wanted = nullptr);
 
 // Gradients of norms: a workgroup takes `rows` rows.
 struct NormVjpPlan {

@@ -2,105 +2,18 @@
 
 #include <algorithm>
 #include <bit>
+#include <cctype>
 #include <cmath>
 #include <set>
+#include <sstream>
 
 #include <nlohmann/json.hpp>
 
-#include "ops/tuned/visit.h"
 #include "pipeline/hash.h"
 
 namespace mlx::core::vulkan {
 
 namespace {
-
-// Classes of policies, and cores of a usual device of theirs, which tests take
-// for this one.
-struct Class {
-  const char* name;
-  uint32_t cores;
-  bool tried = true; // tuning tries its plans on other devices
-};
-constexpr Class classes[] = {
-    {"nvidia", 0},
-    {"amd", 40}, // Strix Halo
-    {"intel", 20}, // Arc B580
-    {"least", 0},
-    {"apple", 8, false}, // M1
-    {"adreno", 6, false}}; // 740
-
-struct Change {
-  const char* name;
-  void (*apply)(Policy&);
-};
-constexpr uint32_t always = never;
-#define SET(member, value)                                   \
-  {                                                          \
-#member "=" #value, [](Policy & p) { p.member = value; } \
-  }
-#define SET2(member, a, b) SET(member, a), SET(member, b)
-#define SET4(member, a, b, c, d) SET2(member, a, b), SET2(member, c, d)
-constexpr Change changes[] = {
-    {"cores/2", [](Policy& p) { p.cores = (p.cores + 1) / 2; }},
-    {"cores*2", [](Policy& p) { p.cores *= 2; }},
-    {"cores*8", [](Policy& p) { p.cores *= 8; }},
-    {"no fragments", [](Policy& p) { p.fragments = false; }},
-    {"no matrices", [](Policy& p) { p.matrices = false; }},
-    SET2(forms.fragments_parts, 2, 4),
-    SET(forms.fragments_parts, 8),
-    SET2(forms.fragments_depth, 1, 2),
-    SET2(forms.fragments_ahead, 1, 2),
-    SET2(forms.tall_rows, 32, 64),
-    SET(forms.tall_rows, 96),
-    SET4(forms.norm_lanes, 32, 64, 128, 256),
-    SET2(quant.few_rows, 2, always),
-    SET2(quant.wide_outputs, 1, always),
-    SET(quant.small_group_rows, 64),
-    SET2(quant.fragments_k, 1, always),
-    SET2(quant.fragments_rows, 64, 0),
-    SET(quant.least_tall_rows, 65),
-    SET(quant.most_tall_rows, 0),
-    SET2(quant.most_tall_byte_rows, 0, always),
-    SET2(quant.tall_weights, 1, always),
-    SET2(quant.tall_groups, 1, 4),
-    SET(quant.split_tall_k, 512),
-    SET2(quant.dot_row_k, 1, always),
-    SET(quant.most_dot_row_k, always),
-    SET2(quant.matvec_groups, 1, 4),
-    SET2(quant.busy_subgroups, 0, 64),
-    SET2(quant.shared_k, 0, always),
-    SET2(quant.vector_rows, 2, 32),
-    SET2(quant.plain_vector_rows, 1, 16),
-    SET2(quant.sorted_expert_rows, 1, 16),
-    SET2(quant.few_expert_rows, 0, 64),
-    SET2(quant.tall_expert_rows, 16, always),
-    SET2(quant.flat_rows, 0, 128),
-    SET2(quant.flat_expert_rows, 0, 64),
-    SET2(quant.tall_rows, 0, always),
-    SET2(quant.dequantize_rows, 16, always),
-    SET2(quant.halves_dequantize_rows, 16, always),
-    SET2(quant.codes_dequantize_rows, 16, always),
-    SET2(quant.compiled_weights, 1, always),
-    SET2(gemm.few_rows, 0, 128),
-    SET(gemm.apart_vectors, 8),
-    SET2(gemm.split_groups, 1, 4),
-    SET(gemm.split_parts, 1),
-    SET(gemm.split_dot_k, 512),
-    SET(gemm.split_skinny_k, 256),
-    SET(gemm.split_matrices_k, 128),
-    SET2(gemm.split_large_k, 128, always),
-    SET(gemm.wide_matrices_k, always),
-    SET2(gemm.large_quarters, 1, 8),
-    SET2(attention.short_keys, 0, 4096),
-    SET2(attention.two_rows_keys, 0, always),
-    SET2(attention.split_groups, 1, 4),
-    SET2(attention.cheap_splits, 4, 64),
-    SET(attention.most_splits, 8),
-    SET2(attention.halves_queries, 0, always),
-    SET2(attention.wide_head, 0, always)};
-#undef SET4
-#undef SET2
-#undef SET
 
 // Calls f(name, value, whether it is in buckets) for each member of a class.
 template <typename F>
@@ -198,91 +111,75 @@ bool fits(const Caps& caps, const V& v) {
   return room && lanes <= caps.max_workgroup_size;
 }
 
-template <typename V>
-Candidate describe(const Caps& caps, const V& v, const PlanParts& parts) {
-  Candidate plan;
-  plan.kernel = log_name(V::file, v.defines());
-  if (parts.splits > 1) {
-    plan.kernel += " in " + std::to_string(parts.splits) + " parts";
-  }
-  Hasher h;
-  h.add(hash_of(V::file, v.defines(), false).a, parts.splits);
-  h.add(parts.length, parts.other);
-  plan.plan = h.a();
-  plan.fits = parts.fits && fits(caps, v);
-  return plan;
+// The kernel of a plan and its parts, in words.
+std::string kernel_of(const AnyPlan& plan) {
+  std::string text = "dequantize, then a dense product";
+  each_variant(plan, [&](auto& v) { text = log_name(v.file, v.defines()); });
+  auto* quant = std::get_if<std::optional<QuantPlan>>(&plan);
+  auto* gemm = std::get_if<GemmPlan>(&plan);
+  auto* decode = std::get_if<DecodePlan>(&plan);
+  uint32_t parts = quant && *quant ? (*quant)->splits
+      : gemm                       ? gemm->splits
+      : decode                     ? decode->splits
+                                   : 1;
+  return parts > 1 ? text + " in " + std::to_string(parts) + " parts" : text;
 }
+
+bool fits(const Caps& caps, const AnyPlan& plan) {
+  bool all = true;
+  each_variant(plan, [&](auto& v) { all = fits(caps, v); });
+  return all;
+}
+
+// Calls f(function that gives the plan's choice, the others or only the one of
+// this name).
+template <typename F>
+void plans_of(const Target& gpu, const Planned& p, const PlanName* name, F f) {
+  if (auto* quant = std::get_if<QuantShape>(&p)) {
+    f([&] { return plan_or_dequantize(gpu, *quant); },
+      quant_candidates(gpu, *quant, name));
+  } else if (auto* gemm = std::get_if<GemmProblem>(&p)) {
+    f([&] { return plan_gemm(gpu, *gemm); }, gemm_candidates(gpu, *gemm, name));
+  } else if (auto* norm = std::get_if<NormProblem>(&p)) {
+    f([&] { return plan_norm(*norm); }, norm_candidates(*norm, name));
+  } else if (auto& a = std::get<AttentionProblem>(p); uses_decode(gpu, a)) {
+    auto options = decode_options();
+    f([&] { return plan_decode(gpu, a, options); },
+      decode_candidates(gpu, a, options, name));
+  } else {
+    f([&] { return plan_prefill(gpu, a); }, prefill_candidates(gpu, a, name));
+  }
+}
+
+constexpr const char* kinds[] = {"quantized", "dense", "attention", "norm"};
 
 } // namespace
 
-Views::Views(const Target& device, std::string_view as) {
-  auto add = [&](std::string name, const Policy& policy) -> Policy& {
-    views_.push_back({std::move(name), {device.caps, policy}});
-    return views_.back().target.policy;
-  };
-  auto judged_as = [&](const char* name) {
-    auto& c = config();
-    return policy_of(device.caps, c.test, c.int8_activations, name);
-  };
-  Policy& own = add("", device.policy);
-  for (auto& c : classes) {
-    if (c.name == as) {
-      own = judged_as(c.name);
-      own.cores = c.cores ? c.cores : own.cores;
-      own.fragments = false;
-      own.matrices = as != "least";
-    }
-  }
-  for (auto& change : changes) {
-    if (change.name == as) {
-      change.apply(own);
-    }
-  }
-  add("device", device.policy);
-  std::vector<std::string> bases{""};
-  for (auto& c : classes) {
-    if (c.tried) {
-      add(c.name, judged_as(c.name));
-    }
-  }
-  if (device.policy.name != std::string_view("NVIDIA") || !as.empty()) {
-    bases.push_back(classes[0].name);
-  }
-  for (auto& base : bases) {
-    Policy from = views_[find(base)].target.policy;
-    for (auto& change : changes) {
-      std::string prefix = base.empty() ? "" : base + " ";
-      change.apply(add(prefix + change.name, from));
-    }
-  }
-}
-
-int Views::find(std::string_view name) const {
-  auto found = std::find_if(
-      views_.begin(), views_.end(), [&](auto& v) { return v.name == name; });
-  return found == views_.end() ? -1 : int(found - views_.begin());
-}
-
-Candidate plan_of(const Views& views, uint32_t view, const Planned& p) {
-  auto& target = views[view].target;
-  Candidate plan{0, "dequantize, then a dense product", 1};
-  auto take = [&](auto& v, auto& parts) {
-    plan = describe(target.caps, v, parts);
-  };
-  std::visit([&](auto& problem) { visit_plan(target, problem, take); }, p);
-  plan.view = view;
-  return plan;
-}
-
-std::vector<Candidate> candidates(const Views& views, const Planned& p) {
+std::vector<Candidate> candidates(const Target& gpu, const Planned& p) {
   std::vector<Candidate> found;
-  std::set<uint64_t> seen;
-  for (uint32_t i = 0; i < views.size(); ++i) {
-    auto plan = plan_of(views, i, p);
-    if ((i == 0 || plan.fits) && seen.insert(plan.plan).second) {
-      found.push_back(std::move(plan));
+  std::set<std::string> kernels;
+  auto add = [&](std::string name, const AnyPlan& plan) {
+    auto kernel = kernel_of(plan);
+    bool can = found.empty() || fits(gpu.caps, plan);
+    if (can && kernels.insert(kernel).second) {
+      found.push_back({std::move(name), std::move(kernel), plan});
     }
-  }
+  };
+  plans_of(gpu, p, nullptr, [&](const auto& choice, const auto& others) {
+    add("", choice());
+    for (auto& one : others) {
+      add(one.name.str(), one.plan);
+    }
+  });
+  return found;
+}
+
+AnyPlan named_plan(const Target& gpu, const Planned& p, const PlanName& name) {
+  AnyPlan found;
+  plans_of(gpu, p, &name, [&](const auto& choice, const auto& others) {
+    AnyPlan plan = others.empty() ? AnyPlan(choice()) : others.front().plan;
+    found = fits(gpu.caps, plan) ? plan : choice();
+  });
   return found;
 }
 
@@ -320,60 +217,91 @@ std::vector<std::pair<std::string_view, int64_t>> members_of(const Planned& p) {
 }
 
 std::string text_of(const Planned& p) {
-  constexpr const char* kinds[] = {"quantized", "dense", "attention", "norm"};
   std::string text = kinds[p.index()];
-  for (auto& [name, value] : members_of(p)) {
+  auto add = [&](const char* name, auto value, bool bucketed) {
+    auto number = bucketed ? bucket(value) : static_cast<int64_t>(value);
     text += " " + std::string(name) + "=";
-    text += name == "T" ? std::string(name_of(static_cast<Type>(value)))
-                        : std::to_string(value);
-  }
+    text += name == std::string_view("T")
+        ? std::string(name_of(static_cast<Type>(number)))
+        : std::to_string(number);
+  };
+  std::visit([&](auto& problem) { each_member(problem, add); }, p);
   return text;
 }
 
-Planned with_sizes(Planned p, const Sizes& sizes) {
-  auto put = [](auto& member, uint64_t value) {
-    member = static_cast<std::remove_reference_t<decltype(member)>>(value);
-  };
-  if (auto* s = std::get_if<QuantShape>(&p)) {
-    put(s->m, sizes[0]);
-    put(s->batch, sizes[1]);
-  } else if (auto* g = std::get_if<GemmProblem>(&p)) {
-    put(g->m, sizes[0]);
-    put(g->batches, sizes[1]);
-  } else if (auto* a = std::get_if<AttentionProblem>(&p)) {
-    put(a->batches, sizes[0]);
-    put(a->queries, sizes[1]);
-    put(a->keys, sizes[2]);
-  }
-  return p;
+namespace {
+
+// `first`: the first of the sizes of a problem of this kind, 0 without any.
+uint64_t size_bit(size_t kind, uint64_t first) {
+  bool attention = kind == 2;
+  return 1ull << (std::bit_width(bucket(first)) % 32 + (attention ? 32 : 0));
 }
+
+} // namespace
+
+uint64_t size_bit(const Planned& p) {
+  auto* quant = std::get_if<QuantShape>(&p);
+  auto* gemm = std::get_if<GemmProblem>(&p);
+  auto* attention = std::get_if<AttentionProblem>(&p);
+  uint64_t first = quant ? quant->m
+      : gemm             ? gemm->m
+      : attention        ? attention->batches
+                         : 0;
+  return size_bit(p.index(), first);
+}
+
+namespace {
+
+// The class of the problem's text, and the plan's name of its words, in which
+// numbers stand for pairs of braces. Throws.
+Choice choice_of(const std::string& problem, const std::string& variant) {
+  Choice c;
+  std::istringstream in(problem);
+  std::string word;
+  in >> word;
+  auto kind = std::find(std::begin(kinds), std::end(kinds), word);
+  Hasher h;
+  h.add(kind - kinds);
+  uint64_t first = 0;
+  for (bool sizes = true; in >> word;) {
+    auto at = word.find('=');
+    auto name = word.substr(0, at), value = word.substr(at + 1);
+    auto number = name == "T" ? static_cast<uint64_t>(type_named(value).value())
+                              : static_cast<uint64_t>(std::stoll(value));
+    first = sizes && (name == "m" || name == "batch") ? number : first;
+    sizes = false;
+    h.add(number);
+  }
+  c.problem = h.a();
+  c.size_bit = size_bit(kind - kinds, first);
+  size_t count = 0;
+  for (size_t i = 0, end = 0; i < variant.size(); i = end) {
+    end = i + 1;
+    if (!std::isdigit(static_cast<unsigned char>(variant[i]))) {
+      c.words += variant[i];
+      continue;
+    }
+    c.numbers.at(count++) = std::stoul(variant.substr(i), &end);
+    end += i;
+    c.words += "{}";
+  }
+  return c;
+}
+
+} // namespace
 
 std::optional<std::vector<Choice>> choices_in(const std::string& text) {
   std::vector<Choice> found;
   try {
-    auto table = nlohmann::json::parse(text.empty() ? "{}" : text);
-    if (table.value("plans", 0u) != plans_version) {
-      return {};
-    }
-    auto hash = [](const nlohmann::json& j) {
-      return std::stoull(j.get<std::string>(), nullptr, 16);
-    };
+    auto table = nlohmann::json::parse(text);
     for (auto& j : table.at("choices")) {
       found.push_back(
-          {hash(j.at("class")),
-           j.at("view").get<std::string>(),
-           hash(j.at("plan")),
-           j.at("sizes").get<Sizes>()});
+          choice_of(j.at("problem"), j.at("variant").get<std::string>()));
     }
   } catch (const std::exception&) {
     return {};
   }
   return found;
-}
-
-bool holds(const Views& views, uint32_t view, const Choice& c, Planned p) {
-  auto plan = plan_of(views, view, with_sizes(std::move(p), c.sizes));
-  return plan.plan == c.plan && plan.fits;
 }
 
 std::vector<std::string> rows_of(

@@ -1,21 +1,20 @@
-// Alternatives to a plan: what plans choose if they see the device as another
-// class of device, or judge by another threshold; and choices among them as
-// text (JSON), of which the source tree has some for chips:
-// src/ops/tuned/rows/CLASS/CHIP.json, with the name of a policy and a part
-// of the device's name. Pure functions, tested without a GPU.
+// The plans that a device can run for a problem, by name; classes of problems;
+// and choices for classes as text (JSON), of which the source tree has some for
+// chips: src/ops/tuned/rows/CLASS/CHIP.json, with the name of a policy and a
+// part of the device's name. Pure functions, tested without a GPU.
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
 #include "ops/attention/plan.h"
+#include "ops/candidates.h"
 #include "ops/gemm/plan.h"
 #include "ops/quant/plan.h"
 #include "ops/rows/plan.h"
@@ -24,99 +23,76 @@
 
 namespace mlx::core::vulkan {
 
-// Raised when plans, views or classes change: older tables are ignored.
-constexpr uint32_t plans_version = 2;
-
-// A problem that plans choose a kernel for.
+// A problem that plans choose a kernel for, and a plan of it. Where w is
+// dequantized first, the dense product is a problem of its own.
 using Planned =
     std::variant<QuantShape, GemmProblem, AttentionProblem, NormProblem>;
+using AnyPlan = std::variant<
+    std::optional<QuantPlan>,
+    GemmPlan,
+    DecodePlan,
+    PrefillPlan,
+    NormVariant>;
 
-// How plans may judge a device.
-struct View {
-  std::string name; // "" by default, "intel", "quant.few_rows=2", ...
-  Target target;
-};
-
-class Views {
- public:
-  // `as` (test hook) names the class or the change of plan.cpp that the default
-  // view has; empty: the device as it is.
-  explicit Views(const Target& device, std::string_view as = "");
-  Views(const Views&) = delete;
-  Views& operator=(const Views&) = delete;
-
-  const View& operator[](size_t i) const {
-    return views_[i];
+// Calls f(variant) for the kernel of a plan, if it has one.
+template <typename F>
+void each_variant(const AnyPlan& plan, F f) {
+  if (auto* quant = std::get_if<std::optional<QuantPlan>>(&plan)) {
+    if (*quant) {
+      std::visit(f, (*quant)->kernel);
+    }
+  } else if (auto* gemm = std::get_if<GemmPlan>(&plan)) {
+    std::visit(f, gemm->variant);
+  } else if (auto* decode = std::get_if<DecodePlan>(&plan)) {
+    f(decode->kernel);
+  } else if (auto* prefill = std::get_if<PrefillPlan>(&plan)) {
+    std::visit(f, prefill->kernel);
+  } else {
+    f(std::get<NormVariant>(plan));
   }
-  size_t size() const {
-    return views_.size();
-  }
-  // -1 if there is no such view.
-  int find(std::string_view name) const;
-
- private:
-  std::deque<View> views_;
-};
+}
 
 struct Candidate {
-  uint32_t view = 0;
-  std::string kernel; // name of its variant
-  uint64_t plan = 0; // hash of the variant and of its parts of k or of keys
-  bool fits = true; // the device can run it
+  std::string name; // of its PlanName; empty: the plan's choice
+  std::string kernel; // its variant, and its parts of k or of keys
+  AnyPlan plan;
 };
 
-// The plan that a view gives.
-Candidate plan_of(const Views& views, uint32_t view, const Planned& p);
-
-// The default plan, then other views' legal plans, each once.
-std::vector<Candidate> candidates(const Views& views, const Planned& p);
+// The plan's choice, then others that the device can run, each kernel once.
+std::vector<Candidate> candidates(const Target& gpu, const Planned& p);
+// The plan of this name; the choice if the device has none.
+AnyPlan named_plan(const Target& gpu, const Planned& p, const PlanName& name);
 
 // Rows, batches and keys: exact up to 64, then the nearest power of two.
 uint64_t bucket(uint64_t size);
 uint64_t last_of_bucket(uint64_t size); // the largest of the same
 
 // Problems of one class share a choice: they are equal but for sizes in the
-// same bucket.
+// same bucket. A norm has no sizes: a row has the same bits among any number of
+// rows.
 uint64_t class_of(const Planned& p);
-// "quantized T=bf16 m=1 n=4096 ...".
+// "quantized m=1 batch=1 n=4096 k=4096 T=bf16 ...", with sizes by bucket.
 std::string text_of(const Planned& p);
-
-// The sizes of a problem that its class has in buckets, and the problem with
-// others. A norm has none: a row has the same bits among any number of rows.
-using Sizes = std::array<uint64_t, 3>;
-inline Sizes sizes_of(const QuantShape& s) {
-  return {s.m, s.batch};
-}
-inline Sizes sizes_of(const GemmProblem& p) {
-  return {p.m, p.batches};
-}
-inline Sizes sizes_of(const AttentionProblem& p) {
-  return {p.batches, p.queries, p.keys};
-}
-inline Sizes sizes_of(const NormProblem&) {
-  return {};
-}
-inline Sizes sizes_of(const Planned& p) {
-  return std::visit([](auto& problem) { return sizes_of(problem); }, p);
-}
-Planned with_sizes(Planned p, const Sizes& sizes);
+// A bit for classes of about this kind and size. It tells without a hash that
+// there is no choice for a problem.
+uint64_t size_bit(const Planned& p);
 
 // Name and value of all that tells classes apart, sizes in full.
 std::vector<std::pair<std::string_view, int64_t>> members_of(const Planned& p);
 
 struct Choice {
   uint64_t problem = 0; // class_of()
-  std::string view; // its name
-  uint64_t plan = 0; // that the view gave for `sizes`: another one is not used
-  Sizes sizes{};
+  uint64_t size_bit = 0;
+  std::string words; // of the plan's name
+  std::array<uint32_t, 4> numbers{};
+
+  PlanName name() const {
+    return {words, numbers};
+  }
 };
 
-// Nothing where the text is no table of choices among these plans.
+// Nothing where the text is no table of choices.
 std::optional<std::vector<Choice>> choices_in(const std::string& text);
-
-// Whether the view still gives the plan that was chosen for a problem of its
-// class, and the device can run it.
-bool holds(const Views& views, uint32_t view, const Choice& c, Planned p);
 
 // The texts of the device's chip among `rows`.
 std::vector<std::string> rows_of(

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <bit>
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
@@ -20,61 +19,38 @@ namespace mlx::core::vulkan {
 
 namespace {
 
-// A bit for problems of about these sizes (sizes_of()). It tells without a hash
-// that there is no choice for a problem.
-uint64_t size_bit(const Sizes& sizes) {
-  return 1ull << (std::bit_width(bucket(sizes[0])) % 32 + (sizes[2] ? 32 : 0));
-}
-
-struct Entry {
-  Choice choice;
-  uint32_t view;
-  // 0: not known yet; else whether it holds().
-  std::atomic<int8_t> known{0};
-
-  Entry(const Choice& c, uint32_t view) : choice(c), view(view) {}
-};
-using Table = std::unordered_map<uint64_t, Entry>;
+using Table = std::unordered_map<uint64_t, Choice>;
 
 struct State {
-  explicit State(const Target& t) : caps(t.caps), device(caps, t.policy) {}
+  explicit State(const Target& t)
+      : caps(t.caps),
+        target(
+            caps,
+            planned_policy(caps, config().test, config().int8_activations)) {}
 
   const Caps caps;
-  const Target device;
+  const Target target; // that plans see
   std::atomic<const Table*> table{nullptr}; // replaced ones are leaked
   std::atomic<uint64_t> sizes{0}; // size_bit() of problems to look up
   std::mutex mutex;
   std::atomic<bool> recording{false};
   std::map<uint64_t, Recorded> recorded; // under mutex
 
-  // Some 150 policies.
-  const Views& views() {
-    std::call_once(once, [&] { // leaked, as this is
-      views_ = new Views(device, config().test.plans);
-    });
-    return *views_;
-  }
   void use(const std::vector<Choice>& choices) {
     auto* made = new Table;
     for (auto& c : choices) {
-      int view = views().find(c.view);
-      if (view >= 0) {
-        made->try_emplace(c.problem, c, view);
-      }
+      made->try_emplace(c.problem, c);
     }
     table.store(made, std::memory_order_release);
     update();
   }
   void update() {
-    uint64_t bits = recording || !config().test.plans.empty() ? ~0ull : 0;
-    for (auto& [problem, entry] : *table.load()) {
-      bits |= size_bit(entry.choice.sizes);
+    uint64_t bits = recording ? ~0ull : 0;
+    for (auto& [problem, choice] : *table.load()) {
+      bits |= choice.size_bit;
     }
     sizes = bits;
   }
-
-  std::once_flag once;
-  std::atomic<const Views*> views_{nullptr};
 };
 
 std::atomic<State*> state_{nullptr};
@@ -132,7 +108,7 @@ State& state_of(const Target& device) {
 std::string file_name(const Caps& device) {
   Hasher h;
   h.add(device.driver);
-  h.add(device.driver_version, plans_version);
+  h.add(device.driver_version);
   h.add(std::string_view(mlx::core::version()));
   return "tuned-" + device.uuid + "-" + hexadecimal(h.a());
 }
@@ -143,10 +119,12 @@ void load_choices(const Target& device) {
   state_of(device);
 }
 
-const Target& tuned(const Target& device, const Planned& p) {
-  State& s = state_of(device);
-  if (!(s.sizes.load(std::memory_order_relaxed) & size_bit(sizes_of(p)))) {
-    return device; // no choice, no class for tests, and no tuner that records
+namespace {
+
+// The choice for a problem's class; null without one.
+const Choice* choice_of(State& s, const Planned& p) {
+  if (!(s.sizes.load(std::memory_order_relaxed) & size_bit(p))) {
+    return nullptr;
   }
   uint64_t key = class_of(p);
   if (s.recording.load(std::memory_order_relaxed)) {
@@ -156,39 +134,62 @@ const Target& tuned(const Target& device, const Planned& p) {
   }
   auto& table = *s.table.load(std::memory_order_acquire);
   auto found = table.find(key);
-  if (found == table.end()) {
-    return s.views()[0].target;
-  }
-  auto& entry = const_cast<Entry&>(found->second);
-  int8_t known = entry.known.load(std::memory_order_relaxed);
-  if (known == 0) {
-    known = holds(s.views(), entry.view, entry.choice, p) ? 1 : -1;
-    entry.known.store(known, std::memory_order_relaxed);
-  }
-  return s.views()[known > 0 ? entry.view : 0].target;
+  return found == table.end() ? nullptr : &found->second;
 }
 
-const Views& views() {
+// The plan of the choice for a problem's class; without one,
+// by_default(target).
+template <typename Plan>
+Plan chosen(const Target& device, const Planned& p, auto by_default) {
+  State& s = state_of(device);
+  auto* choice = choice_of(s, p);
+  return choice ? std::get<Plan>(named_plan(s.target, p, choice->name()))
+                : by_default(s.target);
+}
+
+} // namespace
+
+std::optional<QuantPlan> tuned_plan(const Target& device, const QuantShape& s) {
+  return chosen<std::optional<QuantPlan>>(
+      device, s, [&](auto& gpu) { return plan_or_dequantize(gpu, s); });
+}
+
+GemmPlan tuned_plan(const Target& device, const GemmProblem& p) {
+  return chosen<GemmPlan>(
+      device, p, [&](auto& gpu) { return plan_gemm(gpu, p); });
+}
+
+NormVariant tuned_plan(const Target& device, const NormProblem& p) {
+  return chosen<NormVariant>(device, p, [&](auto&) { return plan_norm(p); });
+}
+
+DecodePlan tuned_decode(const Target& device, const AttentionProblem& p) {
+  return chosen<DecodePlan>(device, p, [&](auto& gpu) {
+    return plan_decode(gpu, p, decode_options());
+  });
+}
+
+PrefillPlan tuned_prefill(const Target& device, const AttentionProblem& p) {
+  return chosen<PrefillPlan>(
+      device, p, [&](auto& gpu) { return plan_prefill(gpu, p); });
+}
+
+const Target& planned_target() {
   State* s = state_.load();
   if (!s) {
     throw std::runtime_error("The device has not planned anything yet.");
   }
   by_tuner = true;
-  return s->views();
-}
-
-bool made_views() {
-  State* s = state_.load();
-  return s && s->views_;
+  return s->target;
 }
 
 void use_choices(const std::vector<Choice>& choices) {
-  views();
+  planned_target();
   state_.load()->use(choices);
 }
 
 void record_problems(bool on) {
-  views();
+  planned_target();
   State& s = *state_.load();
   std::lock_guard lock(s.mutex);
   s.recorded.clear();
@@ -197,7 +198,7 @@ void record_problems(bool on) {
 }
 
 std::vector<Recorded> recorded_problems() {
-  views();
+  planned_target();
   State& s = *state_.load();
   std::lock_guard lock(s.mutex);
   std::vector<Recorded> found;

@@ -1,8 +1,8 @@
-// The choices of `mlx-vulkan tune`: which view of the device plans a class of
-// problems (ops/tuned/plan.h). They come from a file beside the kernel cache,
-// named by device, driver and version; a damaged or foreign one is as good as
-// none. Without one, they come from the rows of the chip, if the source tree
-// has any. Thread-safe.
+// The plans in force: the choices of `mlx-vulkan tune`, else those of the plans
+// (ops/tuned/plan.h). Choices come from a file beside the kernel cache, named
+// by device, driver and version; a damaged or foreign one is as good as none.
+// Without one, they come from the rows of the chip, if the source tree has any.
+// Thread-safe.
 #pragma once
 
 #include <string>
@@ -12,18 +12,19 @@
 
 namespace mlx::core::vulkan {
 
-// The device with the policy that plans are to have for this problem. The first
-// call loads the choices.
-const Target& tuned(const Target& device, const Planned& p);
+// The first call loads the choices.
+std::optional<QuantPlan> tuned_plan(const Target& device, const QuantShape& s);
+GemmPlan tuned_plan(const Target& device, const GemmProblem& p);
+NormVariant tuned_plan(const Target& device, const NormProblem& p);
+// Of attention that uses_decode(), and of other.
+DecodePlan tuned_decode(const Target& device, const AttentionProblem& p);
+PrefillPlan tuned_prefill(const Target& device, const AttentionProblem& p);
 void load_choices(const Target& device);
 
-// The views of a started device, for the tuner.
-const Views& views();
-// Whether this process has made views. Only choices and a tuner need them.
-bool made_views();
-// The choices in force from now on.
+// For the tuner: what plans see, the choices in force from now on, and problems
+// that are looked up. While recording, the first one of each class is kept.
+const Target& planned_target();
 void use_choices(const std::vector<Choice>& choices);
-// While on, the first problem of each class that is looked up is kept.
 void record_problems(bool on); // forgets earlier ones
 struct Recorded {
   Planned problem;

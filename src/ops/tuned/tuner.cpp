@@ -5,8 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include "ops/tuned/tuned.h"
-#include "ops/tuned/visit.h"
-#include "pipeline/hash.h"
 #include "pipeline/pipeline.h"
 #include "runtime/device.h"
 #include "runtime/profile.h"
@@ -21,48 +19,37 @@ using nlohmann::json;
 json classes() {
   json found = json::array();
   for (auto& r : recorded_problems()) {
-    json c;
-    c["class"] = hexadecimal(class_of(r.problem));
-    c["kind"] = r.problem.index();
-    c["text"] = text_of(r.problem);
-    c["sizes"] = sizes_of(r.problem);
-    for (auto size : sizes_of(r.problem)) {
-      c["last"].push_back(last_of_bucket(size));
-    }
-    c["calls"] = r.calls;
+    json c{
+        {"problem", text_of(r.problem)},
+        {"kind", r.problem.index()},
+        {"calls", r.calls}};
     for (auto& [name, value] : members_of(r.problem)) {
       c["members"][std::string(name)] = value;
     }
-    for (auto& one : candidates(views(), r.problem)) {
-      c["candidates"].push_back(
-          {{"view", views()[one.view].name},
-           {"kernel", one.kernel},
-           {"plan", hexadecimal(one.plan)}});
+    if (auto* attention = std::get_if<AttentionProblem>(&r.problem)) {
+      c["most_keys"] = last_of_bucket(attention->keys);
     }
-    for (uint32_t i = 0; i < views().size(); ++i) {
-      auto plan = plan_of(views(), i, r.problem).plan;
-      c["views"][views()[i].name] = hexadecimal(plan);
+    for (auto& one : candidates(planned_target(), r.problem)) {
+      c["candidates"].push_back(
+          {{"variant", one.name}, {"kernel", one.kernel}});
     }
     found.push_back(std::move(c));
   }
   return found;
 }
 
-// Builds kernels of up to `most` candidates of each recorded problem, together.
-// One that cannot be built says so when it is used.
-void prepare(Device& d, size_t most) {
+// Builds kernels of the candidates of each recorded problem, together. One that
+// cannot be built says so when it is used.
+void prepare(Device& d) {
   std::vector<const Kernel*> kernels;
   for (auto& r : recorded_problems()) {
-    auto found = candidates(views(), r.problem);
-    for (size_t i = 1; i < std::min(found.size(), most + 1); ++i) {
-      auto build = [&](auto& v, auto&) {
+    for (auto& one : candidates(planned_target(), r.problem)) {
+      each_variant(one.plan, [&](auto& v) {
         try {
           kernels.push_back(&d.pipelines().get(v));
         } catch (const std::exception&) { // it failed before
         }
-      };
-      auto& target = views()[found[i].view].target;
-      std::visit([&](auto& p) { visit_plan(target, p, build); }, r.problem);
+      });
     }
   }
   for (auto* kernel : kernels) {
@@ -100,8 +87,7 @@ json head(const Caps& caps) {
       {"device", caps.name},
       {"class", policy_of(caps).name},
       {"uuid", caps.uuid},
-      {"driver", caps.driver},
-      {"plans", plans_version}};
+      {"driver", caps.driver}};
 }
 
 // The device in use, which need not be started for that.
@@ -110,7 +96,6 @@ json table_in_use() {
   const Caps* caps = p.chosen < 0 ? nullptr : &p.devices[p.chosen];
   return {
       {"disabled", config().disabled("tuned")},
-      {"views", made_views()},
       {"rows", caps ? rows(*caps) : json::array()},
       {"table", caps ? table_of(*caps) : json()}};
 }
@@ -133,11 +118,11 @@ json answer(const json& request) {
   if (what == "record") {
     record_problems(request.at("on"));
   } else if (what == "prepare") {
-    prepare(d, request.at("most"));
+    prepare(d);
   } else if (what == "classes") {
     return classes();
   } else if (what == "use") {
-    json table{{"plans", plans_version}, {"choices", request.at("choices")}};
+    json table{{"choices", request.at("choices")}};
     use_choices(choices_in(table.dump()).value_or(std::vector<Choice>()));
   } else if (what == "store") {
     json table = request.at("table");
