@@ -109,7 +109,8 @@ def cache_bytes(model, lengths: tuple[int, ...]) -> list[int]:
 
     cache, found = make_prompt_cache(model), []
     for tokens in range(CHUNK, max(lengths) + 1, CHUNK):
-        model(mx.zeros((1, CHUNK), mx.int32), cache=cache)
+        with mx.stream(mx.cpu):  # on the GPU prompts begin before they are evaluated
+            model(mx.zeros((1, CHUNK), mx.int32), cache=cache)
         if tokens in lengths:
             found.append(sum(layer.nbytes for layer in cache))
     return found

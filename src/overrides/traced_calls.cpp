@@ -74,7 +74,6 @@ std::vector<const void*> addresses(const Scalars& scalars, size_t first) {
 
 // Begins to evaluate what the layer that makes `keys` reads, up to the norm
 // before them: while Python builds the rest of a prompt's graph, the GPU works.
-// Not where weights are unevaluated: such a graph may be for its shapes alone.
 void begin(const array& keys, Stream stream) {
   constexpr size_t most = 64; // arrays between keys and their layer's norm
   if (stream.device != mlx::core::Device::gpu || detail::in_tracing() ||
@@ -89,10 +88,7 @@ void begin(const array& keys, Stream stream) {
       continue;
     }
     if (behind_seam(a.primitive(), a)) {
-      auto& in = a.inputs();
-      if (in.back().status() != array::Status::unscheduled) {
-        async_eval({in[0]});
-      }
+      async_eval({a.inputs()[0]});
       return;
     }
     found.insert(found.end(), a.inputs().begin(), a.inputs().end());

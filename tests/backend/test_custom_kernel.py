@@ -4,7 +4,6 @@ import mlx.core as mx
 import numpy as np
 import pytest
 from custom import run
-
 from mlx_vulkan import native
 
 
