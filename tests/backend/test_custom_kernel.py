@@ -4,6 +4,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 from custom import run
+
 from mlx_vulkan import native
 
 
