@@ -122,7 +122,7 @@ TEST_CASE("key: types have names and sizes") {
   CHECK(name_of(Type::c64) == "c64");
   CHECK(size_of(Type::c64) == 8);
   CHECK(size_of(Type::bool_) == 1);
-  CHECK_FALSE(type_named("f64"));
+  CHECK_FALSE(type_named("f8"));
 }
 
 TEST_CASE("key: named values as defines") {
