@@ -82,8 +82,9 @@ constexpr ConfigEntry table[] = {
      "any value, and DLPack sees the same arrays."},
     {"MLX_VK_TRACE",
      "1",
-     "0 runs every decode step of mlx-lm's models in Python. Otherwise steps are "
-     "traced once and then built without Python (docs/dev/traced-step.md)."},
+     "0 runs every decode step of mlx-lm's and mlx-vlm's models in Python. "
+     "Otherwise steps are traced once and then built without Python "
+     "(docs/dev/traced-step.md)."},
     {"MLX_VK_INT8_ACTIVATIONS",
      "0",
      "1 rounds x to 8 bits, with one scale per 32 items, in quantized products of "
