@@ -395,11 +395,13 @@ def differ_in_messages() -> None:
 def bad() -> None:
     for work in (
         lambda: GROUP.split(0),
-        lambda: mx.eval(mx.distributed.all_sum(mx.zeros(3, mx.float64), group=GROUP)),
         lambda: mx.distributed.send(mx.ones(3), RANKS, group=GROUP),
         lambda: mx.distributed.sum_scatter(mx.ones(RANKS + 1), group=GROUP),
     ):
         failure(work)
+    x = mx.arange(3, dtype=mx.float64) / 7  # which the CPU sums
+    y = mx.distributed.all_sum(x, group=GROUP)
+    np.testing.assert_array_equal(np.array(y), RANKS * np.array(x))
     late()
 
 
