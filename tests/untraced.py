@@ -1,6 +1,12 @@
-"""A model's own Python in place of its traced steps."""
+"""Traced steps of a model, and its own Python in their place."""
 
 import contextlib
+
+
+def traced_runs(model) -> int:
+    """How many of the model's steps were traced ones."""
+    steps = vars(model).get("_mlx_vulkan_steps")
+    return steps.runs if steps else 0
 
 
 @contextlib.contextmanager

@@ -212,7 +212,7 @@ void evaluate(
         x.set_data(allocator::malloc(0));
       }
     } else if (lacks_float64_kernel(primitive, inputs, made)) {
-      run_itself_on_cpu(primitive, inputs, made);
+      run_on_cpu(primitive, inputs, made);
     } else {
       primitive.eval_gpu(inputs, made);
     }

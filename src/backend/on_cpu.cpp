@@ -21,19 +21,34 @@ std::string described(const Primitive& p, const std::vector<array>& inputs) {
   return text.str();
 }
 
+// Lets a primitive be of another stream, which MLX's CPU kernels ask it for and
+// nothing sets.
+class MovedTo {
+ public:
+  MovedTo(Primitive& primitive, Stream to)
+      : at_(const_cast<Stream&>(primitive.stream())), back_(at_) {
+    at_ = to;
+  }
+  MovedTo(const MovedTo&) = delete;
+  ~MovedTo() {
+    at_ = back_;
+  }
+
+ private:
+  Stream& at_;
+  Stream back_;
+};
+
 } // namespace
 
-Stream cpu_twin_stream() {
-  return default_stream(mlx::core::Device::cpu);
-}
-
 void run_on_cpu(
-    Primitive& twin,
+    Primitive& primitive,
     const std::vector<array>& inputs,
-    std::vector<array>& outputs,
-    Stream stream) {
-  count_on_cpu(twin.name(), described(twin, inputs));
-  Stream cpu = twin.stream();
+    std::vector<array>& outputs) {
+  count_on_cpu(primitive.name(), described(primitive, inputs));
+  Stream stream = primitive.stream();
+  Stream cpu = default_stream(mlx::core::Device::cpu);
+  MovedTo moved(primitive, cpu);
   Fence ready(stream);
   for (auto& in : inputs) {
     auto value = ready.update(stream, in, true);
@@ -41,7 +56,7 @@ void run_on_cpu(
   }
   {
     PlacementScope placement(Placement::Host);
-    twin.eval_cpu(inputs, outputs);
+    primitive.eval_cpu(inputs, outputs);
   }
   // Memory must outlive the CPU's work, as in MLX's own cpu::eval().
   std::unordered_set<std::shared_ptr<array::Data>> used;
@@ -61,24 +76,6 @@ void run_on_cpu(
   for (auto& out : outputs) {
     follow_cpu_producer(out, done);
   }
-}
-
-void run_itself_on_cpu(
-    Primitive& primitive,
-    const std::vector<array>& inputs,
-    std::vector<array>& outputs) {
-  // MLX's CPU asks a primitive for its stream, which nothing sets.
-  struct Moved {
-    Stream& at;
-    Stream back;
-    ~Moved() {
-      at = back;
-    }
-  };
-  auto& at = const_cast<Stream&>(primitive.stream());
-  Moved moved{at, at};
-  at = cpu_twin_stream();
-  run_on_cpu(primitive, inputs, outputs, moved.back);
 }
 
 } // namespace mlx::core::vulkan

@@ -8,22 +8,14 @@
 
 namespace mlx::core::vulkan {
 
-// The default CPU stream of this thread, for the twin of a GPU primitive.
-Stream cpu_twin_stream();
-
-// Encodes `twin`, a primitive of cpu_twin_stream(), in the place of a primitive
-// of `stream`: it starts after what the stream has encoded so far, and what the
-// stream encodes next starts after it. Does not wait. An error of the twin
-// fails the stream's later work, as an error of any CPU stream does. `outputs`
-// get their memory here. Throws std::runtime_error, naming twin and shapes, if
-// fallbacks are denied. Threads: the one that uses `stream`.
+// Encodes a primitive of a GPU stream with MLX's CPU kernel, on this thread's
+// default CPU stream: it starts after what the GPU stream has encoded so far,
+// and what that encodes next starts after it. Does not wait. An error of the
+// kernel fails the GPU stream's later work, as an error of any CPU stream does.
+// `outputs` get their memory here. Throws std::runtime_error, naming primitive
+// and shapes, if fallbacks are denied. Threads: the one that uses the GPU
+// stream.
 void run_on_cpu(
-    Primitive& twin,
-    const std::vector<array>& inputs,
-    std::vector<array>& outputs,
-    Stream stream);
-// The same for a primitive itself, which is of a CPU stream meanwhile.
-void run_itself_on_cpu(
     Primitive& primitive,
     const std::vector<array>& inputs,
     std::vector<array>& outputs);

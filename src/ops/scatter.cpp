@@ -29,7 +29,7 @@ void Scatter::eval_gpu(const std::vector<array>& inputs, array& out) {
   bool sums = reduce_type_ == Sum && out.dtype() != float64;
   if (out.itemsize() == 8 && reduce && !sums && !axes_.empty()) {
     std::vector<array> outputs{out};
-    return run_itself_on_cpu(*this, inputs, outputs);
+    return run_on_cpu(*this, inputs, outputs);
   }
   copy_to_update(inputs[0], out, stream());
   if (updates.size() == 0) {
@@ -59,7 +59,7 @@ void ScatterAxis::eval_gpu(const std::vector<array>& inputs, array& out) {
   const char* reduce = combine_function<ScatterAxis>(reduce_type_);
   if (out.dtype() == float64 && reduce) {
     std::vector<array> outputs{out};
-    return run_itself_on_cpu(*this, inputs, outputs);
+    return run_on_cpu(*this, inputs, outputs);
   }
   copy_to_update(inputs[0], out, stream());
   if (updates.size() == 0) {

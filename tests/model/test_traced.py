@@ -29,6 +29,7 @@ from mlx_lm.models.cache import (
     save_prompt_cache,
 )
 from mlx_lm.tuner.utils import linear_to_lora_layers, remove_lora_layers
+from untraced import traced_runs as runs
 from untraced import untraced
 
 from mlx_vulkan import native
@@ -37,11 +38,6 @@ from mlx_vulkan.traced import prompts
 from tiny import make_model
 
 FULL = os.environ.get("MLX_VK_TEST_FULL") == "1"
-
-
-def runs(model) -> int:
-    steps = vars(model).get("_mlx_vulkan_steps")
-    return steps.runs if steps else 0
 
 
 def prompt(n=20, seed=0) -> list[int]:

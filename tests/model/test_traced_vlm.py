@@ -10,6 +10,7 @@ import pathlib
 import mlx.core as mx
 import numpy as np
 import pytest
+from untraced import traced_runs as runs
 from untraced import untraced
 
 from tiny import make_model
@@ -38,11 +39,6 @@ def answer(model, caches, prompt, n=6, **how) -> list[np.ndarray]:
     return rows
 
 
-def runs(model) -> int:
-    steps = vars(model).get("_mlx_vulkan_steps")
-    return steps.runs if steps else 0
-
-
 def check(model, make, prompt, traced: int, **how):
     """Same bits as Python's; `traced` of the 6 steps are traced."""
     before = runs(model)
@@ -68,7 +64,7 @@ def test_caches_and_calls(vlm):
 
 
 def test_an_offset_that_the_model_changes(vlm, monkeypatch):
-    """What was not 0 may be 0 now: the trace is refused."""
+    """The changed offset may be 0, so the trace is refused."""
     model, cache = vlm
     monkeypatch.setattr(type(model), "ahead", 8)  # the offset of the first step
     check(model, caches_of(model, cache.KVCache), PROMPT, 0)

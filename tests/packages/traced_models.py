@@ -22,7 +22,7 @@ from mlx.utils import tree_flatten, tree_map
 from run import packages, unpacked
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
-from untraced import untraced  # noqa: E402
+from untraced import traced_runs, untraced  # noqa: E402
 
 # By package: whose Python decides by what changes from step to step.
 NOT_TRACED = {
@@ -83,8 +83,7 @@ def judge(model, vocabulary: int) -> str:
     ours = logits(model, vocabulary)
     with untraced(model):
         theirs = logits(model, vocabulary)
-    steps = vars(model).get("_mlx_vulkan_steps")
-    is_traced = steps is not None and steps.runs >= TOKENS - 2
+    is_traced = traced_runs(model) >= TOKENS - 2
     if not all(np.array_equal(a, b, equal_nan=True) for a, b in zip(ours, theirs)):
         return "other bits"
     if is_traced == (family in NOT_TRACED[package]):

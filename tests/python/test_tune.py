@@ -153,7 +153,7 @@ def test_rows_of_the_chip_are_a_default(tmp_path):
     assert kernels(new, **rows) == by_default
     assert command("tune", "--reset", MLX_VK_CACHE=str(new)).returncode == 0
     assert kernels(new, **rows) == chosen
-    # What the device cannot be made to run.
+    # A plan that the device does not have.
     gone = [{**one, "variant": "no such plan"} for one in table["choices"]]
     file.write_text(json.dumps(table | {"choices": gone}))
     assert kernels(new, **rows) == by_default

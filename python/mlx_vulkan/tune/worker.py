@@ -86,7 +86,7 @@ class Tuner:
         self.say(choices=self.choices, good=self.good, done=[*self.done], **more)
 
     def interval(self, kind: str, times: list, own: list) -> tuple[float, float]:
-        """Of a gain, whose width is noted; all are possible where times are few."""
+        """The interval of a gain, from 0 where times are few. Its width is noted."""
         low, high = ratio_interval(times, own) or (0, math.inf)
         if low:
             self.noise[kind].append(math.sqrt(high / low) - 1)

@@ -99,9 +99,7 @@ void SVD::eval_gpu(
   auto& in = inputs[0];
   auto& enc = encoder(stream());
   if (!has_kernel(in, enc)) {
-    SVD twin(cpu_twin_stream(), compute_uv_);
-    run_on_cpu(twin, inputs, outputs, stream());
-    return;
+    return run_on_cpu(*this, inputs, outputs);
   }
   Matrices x = matrices(in, enc);
   bool wide = x.rows < x.cols;
@@ -148,9 +146,7 @@ void Eigh::eval_gpu(
   auto& in = inputs[0];
   auto& enc = encoder(stream());
   if (!has_kernel(in, enc)) {
-    Eigh twin(cpu_twin_stream(), uplo_, compute_eigenvectors_);
-    run_on_cpu(twin, inputs, outputs, stream());
-    return;
+    return run_on_cpu(*this, inputs, outputs);
   }
   for (auto& out : outputs) {
     out.set_data(allocator::malloc(out.nbytes()));
@@ -167,8 +163,7 @@ void Eigh::eval_gpu(
 void Eig::eval_gpu(
     const std::vector<array>& inputs,
     std::vector<array>& outputs) {
-  Eig twin(cpu_twin_stream(), compute_eigenvectors_);
-  run_on_cpu(twin, inputs, outputs, stream());
+  run_on_cpu(*this, inputs, outputs);
 }
 
 } // namespace mlx::core

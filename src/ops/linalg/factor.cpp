@@ -65,8 +65,7 @@ void LUF::eval_gpu(
     throw std::invalid_argument(text.str());
   }
   if (!panels_end(a.shape(-2), enc.target().policy)) {
-    LUF twin(cpu_twin_stream());
-    return run_on_cpu(twin, inputs, outputs, stream());
+    return run_on_cpu(*this, inputs, outputs);
   }
   auto& lu = outputs[0];
   auto strides = lu.strides();

@@ -105,8 +105,7 @@ void QRF::eval_gpu(
     std::vector<array>& outputs) {
   auto& enc = encoder(stream());
   if (!panels_end(inputs[0].shape(-2), enc.target().policy)) {
-    QRF twin(cpu_twin_stream());
-    return run_on_cpu(twin, inputs, outputs, stream());
+    return run_on_cpu(*this, inputs, outputs);
   }
   auto& q = outputs[0];
   auto& r = outputs[1];
