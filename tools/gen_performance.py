@@ -5,7 +5,8 @@ python tools/gen_performance.py           # README.md, docs/performance.md, the 
 python tools/gen_performance.py --check   # fails if one of them is out of date
 
 A table stands between `<!-- performance: WHAT -->` and `<!-- end -->`, where WHAT is
-`all`, or `short`: a line a model, as the chart without decoding after 4,096 tokens.
+`all`, `before` (the newest file but one, from another machine), or `short`: a line per
+model, as the chart without decoding after 4,096 tokens.
 """
 
 import argparse
@@ -22,19 +23,27 @@ MARKED = re.compile(r"(<!-- performance: (\w+) -->\n).*?(<!-- end -->)", re.DOTA
 COLORS = ("#c2410c", "#475569", "#94a3b8")
 
 
-def results(root: Path) -> Path:
-    return max((root / "benchmarks" / "results").glob("*.json"), key=lambda p: p.stem)
+def results(root: Path) -> list[Path]:
+    """The newest file last."""
+    files = (root / "benchmarks" / "results").glob("*.json")
+    return sorted(files, key=lambda p: p.stem)
 
 
-def text_of(value: float | list) -> str:
-    """Of one value, the least and the most, or least, median and most."""
+def read(root: Path) -> list[dict]:
+    return [json.loads(path.read_text("utf-8")) for path in results(root)]
+
+
+def text_of(value: float | list | None) -> str:
+    """Of nothing, one value, the least and the most, or least, median and most."""
+    if value is None:
+        return "–"
     if not isinstance(value, list):
         return f"{value:,}"
     ends = f"{value[0]:,}–{value[-1]:,}"
     return ends if len(value) == 2 else f"{value[1]:,} ({ends})"
 
 
-def middle(value: float | list) -> str:
+def middle(value: float | list | None) -> str:
     """The median of three values; else all of them."""
     whole = isinstance(value, list) and len(value) == 3
     return text_of(value[1] if whole else value)
@@ -73,7 +82,8 @@ def full_table(facts: dict) -> list[str]:
     return lines
 
 
-def table(facts: dict, what: str) -> str:
+def table(files: list[dict], what: str) -> str:
+    facts = files[-2 if what == "before" else -1]
     lines = short_table(facts) if what == "short" else full_table(facts)
     head = f"{facts['device']}, driver {facts['driver']}. Weights: {facts['weights']}."
     return "\n".join([*lines, "", f"{head} {versions(facts)}."]) + "\n"
@@ -105,7 +115,10 @@ def draw(facts: dict, stamp: str, path: Path) -> None:
     for row in rows:
         column = models.index(row["model"])
         axis = axes[kinds.index(label(row))][column]
-        ends = [(v[0], v[-1]) if isinstance(v, list) else (v, v) for v in row["values"]]
+        ends = [
+            (v[0], v[-1]) if isinstance(v, list) else (v or 0, v or 0)
+            for v in row["values"]
+        ]
         at = range(len(names))
         axis.barh(at, [low for low, _ in ends], color=COLORS)
         spread = [high - low for low, high in ends]
@@ -139,21 +152,20 @@ def draw(facts: dict, stamp: str, path: Path) -> None:
 
 
 def stale(root: Path) -> list[str]:
-    source = results(root)
-    facts = json.loads(source.read_text("utf-8"))
-    pages = [page for page in PAGES if rewritten(root / page, facts) is not None]
+    files, newest = read(root), results(root)[-1]
+    pages = [page for page in PAGES if rewritten(root / page, files) is not None]
     chart = root / CHART
-    if not chart.exists() or f"sha256 {digest(source)}" not in chart.read_text("utf-8"):
+    if not chart.exists() or f"sha256 {digest(newest)}" not in chart.read_text("utf-8"):
         pages.append(str(CHART))
     return pages
 
 
-def rewritten(path: Path, facts: dict) -> str | None:
+def rewritten(path: Path, files: list[dict]) -> str | None:
     """The page's new text, or nothing if it is as it should be."""
     old = path.read_text("utf-8")
     if not MARKED.search(old):
         raise SystemExit(f"{path} has no `<!-- performance: ... -->`")
-    new = MARKED.sub(lambda m: m[1] + table(facts, m[2]) + m[3], old)
+    new = MARKED.sub(lambda m: m[1] + table(files, m[2]) + m[3], old)
     return new if new != old else None
 
 
@@ -169,14 +181,13 @@ def main() -> int:
         if pages:
             print(f"{', '.join(pages)}: out of date; run tools/gen_performance.py")
         return bool(pages)
-    source = results(args.root)
-    facts = json.loads(source.read_text("utf-8"))
+    files, newest = read(args.root), results(args.root)[-1]
     for page in PAGES:
-        text = rewritten(args.root / page, facts)
+        text = rewritten(args.root / page, files)
         if text is not None:
             (args.root / page).write_text(text, "utf-8")
-    draw(facts, digest(source), args.root / CHART)
-    print(f"Wrote {', '.join(PAGES)} and {CHART} from {source.name}")
+    draw(files[-1], digest(newest), args.root / CHART)
+    print(f"Wrote {', '.join(PAGES)} and {CHART} from {newest.name}")
     return 0
 
 
