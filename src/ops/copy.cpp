@@ -10,6 +10,7 @@
 #include "kernels/copy_flat.h"
 #include "kernels/fill.h"
 #include "ops/copy.h"
+#include "ops/records.h"
 #include "ops/view.h"
 
 namespace mlx::core {
@@ -143,12 +144,24 @@ struct CollapsedCopy {
   }
 };
 
+// A copy of heads, or nothing that a rewrite joins.
+Descriptor copy_record(const Move& m, size_t size) {
+  Heads h = heads_of(m.shape, m.in_strides, m.out_strides, size);
+  if (h.D == 0) {
+    return {};
+  }
+  h.in_offset = m.in_offset * int64_t(size);
+  h.out_offset = m.out_offset * int64_t(size);
+  return CopyRecord{uint32_t(size), h};
+}
+
 void launch(
     StreamEncoder& enc,
     const CollapsedCopy& collapsed,
     const CopyVariant& variant,
     const OperandList& reads,
-    const Operand& dst) {
+    const Operand& dst,
+    const Descriptor& what) {
   int64_t count = elements(collapsed.shape);
   with_index(variant.NDIM, variant.LARGE, [&]<int NDIM, typename Index>() {
     CopyArgs<NDIM, Index> args{};
@@ -162,11 +175,6 @@ void launch(
     // Items that a view skips are not read.
     std::span<const Operand> from = reads;
     double item = from.front().a.itemsize() + dst.a.itemsize();
-    Descriptor what;
-    if (variant.WORD && !variant.DYN_IN && !variant.DYN_OUT && !variant.LARGE &&
-        NDIM < max_ndim) {
-      what = CopyRecord{variant.WORD, NDIM};
-    }
     enc.dispatch(
         variant,
         reads,
@@ -194,13 +202,17 @@ void copy_strided(
       operand(in, move.shape, move.in_strides, move.in_offset, dyn_in);
   Operand dst =
       operand(out, move.shape, move.out_strides, move.out_offset, dyn_out);
+  bool raw = !reduce && same_bits(in.dtype(), out.dtype());
+  Descriptor what;
+  if (raw && !dyn_in && !dyn_out) {
+    what = copy_record(move, out.itemsize());
+  }
   CollapsedCopy collapsed{
       std::move(move.shape),
       {std::move(move.in_strides), std::move(move.out_strides)},
       {move.in_offset, move.out_offset}};
   collapse(collapsed.shape, collapsed.strides);
 
-  bool raw = !reduce && same_bits(in.dtype(), out.dtype());
   CopyVariant variant{
       .S = raw ? Type::u8 : type_of(in),
       .D = raw ? Type::u8 : type_of(out),
@@ -222,7 +234,7 @@ void copy_strided(
       reads.add(*offset);
     }
   }
-  launch(enc, collapsed, variant, reads, dst);
+  launch(enc, collapsed, variant, reads, dst, what);
 }
 
 } // namespace vulkan

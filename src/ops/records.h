@@ -2,10 +2,48 @@
 // the dispatch has another form.
 #pragma once
 
+#include <algorithm>
+
 #include "backend/stream_encoder.h"
 #include "kernels/gather_scatter_axis.h"
 
 namespace mlx::core::vulkan {
+
+// Heads of D items; strides of the first operand and of the output.
+struct HeadAxis {
+  int64_t extent = 1, in = 0, out = 0;
+};
+inline Heads heads_of(int64_t D, const HeadAxis (&axes)[3], size_t item_size) {
+  Heads h{.D = static_cast<uint32_t>(D)};
+  int64_t in = D, out = D; // items that each reaches
+  for (int i = 0; i < 3; ++i) {
+    auto& a = axes[i];
+    if (a.extent > 1) {
+      in += std::abs(a.in) * (a.extent - 1);
+      out += std::abs(a.out) * (a.extent - 1);
+      h.axes[i] = {int(a.extent), int(a.in), int(a.out)};
+    }
+  }
+  bool fit = std::max(in, out) * int64_t(item_size) <= INT32_MAX;
+  return fit ? h : Heads{};
+}
+
+// The rows of a shape, unless there are more than three other axes.
+inline Heads heads_of(
+    const Shape& shape,
+    const Strides& in,
+    const Strides& out,
+    size_t item_size) {
+  HeadAxis axes[3];
+  int last = static_cast<int>(shape.size()) - 1, n = 3;
+  for (int d = last; d-- > 0;) {
+    if (shape[d] != 1 && --n >= 0) {
+      axes[n] = {shape[d], in[d], out[d]};
+    }
+  }
+  bool rows = last >= 0 && n >= 0 && in[last] == 1 && out[last] == 1;
+  return rows ? heads_of(shape[last], axes, item_size) : Heads{};
+}
 
 // A product or a quotient whose second operand has one value per row.
 inline Descriptor per_row(const array& a, const array& b, bool divides) {

@@ -5,6 +5,7 @@
 #include "mlx/backend/gpu/copy.h"
 #include "mlx/fast_primitives.h"
 #include "ops/layout.h"
+#include "ops/records.h"
 #include "ops/view.h"
 
 namespace mlx::core::fast {
@@ -97,7 +98,17 @@ void RoPE::eval_gpu(
           needs_large_index(out)};
   Descriptor what;
   if (forward_ && !v.LARGE) {
-    what = RopeRecord{v.T, traditional_, freqs};
+    RopeRecord record{v.T, traditional_, freqs};
+    if (p.d_stride == 1) {
+      int64_t row = p.D, head = row * p.L;
+      record.heads = heads_of(
+          p.D,
+          {{p.B, p.b_stride, head * p.N},
+           {p.N, p.n_stride, head},
+           {p.L, p.t_stride, row}},
+          x.itemsize());
+    }
+    what = record;
   }
   FewOperands reads{x, offset};
   if (freqs) {

@@ -36,15 +36,14 @@ bool links(
   if (maker >= from) {
     return false;
   }
-  if (e.input) {
-    operand = e.operand;
-    return p.address(maker, 0) == p.address(from, e.operand);
-  }
   const Access& made = p.output(maker);
-  if (e.part) {
+  if (e.link != Edge::Output) {
     operand = e.operand;
     uint64_t begin = p.output_address(maker), at = p.address(from, operand);
-    return at >= begin && at - begin < made.end - made.begin;
+    return e.link == Edge::Input ? at == p.address(maker, 0)
+        : e.link == Edge::SameHeads
+        ? p.heads_at(from, Heads::in) == p.heads_at(maker, Heads::out)
+        : at >= begin && at - begin < made.end - made.begin;
   }
   for (int8_t i : {int8_t(0), int8_t(1)}) {
     if ((e.operand == i || e.operand == Edge::either) &&
@@ -54,6 +53,18 @@ bool links(
     }
   }
   return false;
+}
+
+// Whether operand i of record a holds just the heads that record b writes.
+bool holds_heads(const Records& p, uint32_t a, uint32_t i, uint32_t b) {
+  bool output = i + 1 == p.of(a).size();
+  if (!p.heads(a) || (i != 0 && !output)) {
+    return false;
+  }
+  auto side = output ? Heads::out : Heads::in;
+  Heads h = *p.heads(a);
+  return p.heads_at(a, side) == p.heads_at(b, Heads::out) &&
+      h.align(side, *p.heads(b), Heads::out);
 }
 
 } // namespace
@@ -80,16 +91,16 @@ bool Program::can_pass(uint32_t record, const Group& g, uint32_t number) const {
       return false;
     }
   }
-  // Records that were moved from before `first` to behind it. Only the last
-  // groups of heads grow, so earlier groups end before `first`.
+  // Records that were moved from before `first` to behind it. Only the last of
+  // the groups that run last grow, so earlier ones end before `first`.
   size_t earlier = 0;
-  for (size_t h = sunk_.size(); h-- > 0 && earlier < growing_heads;) {
-    auto& heads = groups[sunk_[h]];
-    if (heads.place <= first) {
+  for (size_t h = run_last_.size(); h-- > 0 && earlier < most_growing;) {
+    auto& moved = groups[run_last_[h]];
+    if (moved.place <= first) {
       ++earlier;
       continue;
     }
-    for (uint32_t k : heads.records()) {
+    for (uint32_t k : moved.records()) {
       if (k < first && conflict(k, record)) {
         return false;
       }
@@ -131,17 +142,17 @@ bool Program::can_move(
 }
 
 bool Program::join(
+    Match& match,
     uint32_t number,
-    Group& changed,
-    std::span<const uint32_t> added,
-    Rule rule,
-    const std::function<bool(const Group&, uint32_t)>& shares) {
+    std::span<const uint32_t> added) {
+  Group& changed = match.changed;
+  Rule rule = match.pattern.rule;
   uint32_t record = added.back(), before = changed.size;
   if (before + added.size() > Group::most) {
     return miss(record, rule, Miss::Form);
   }
   for (uint32_t member : added) {
-    if (!shares(changed, member)) {
+    if (!match.shares(member)) {
       return miss(record, rule, Miss::Overlap);
     }
     changed.members[changed.size++] = member;
@@ -161,7 +172,7 @@ bool Program::join(
   if (number == groups.size()) {
     groups.push_back(changed);
     if (changed.runs_last()) {
-      sunk_.push_back(number);
+      run_last_.push_back(number);
     }
   } else {
     groups[number] = changed;
@@ -177,36 +188,46 @@ bool Program::join(
   return true;
 }
 
-// Whether an edge allows the record's operand to overlap `a`: the operand reads
-// what the edge's maker wrote, or may overwrite it.
-bool Match::allows(uint32_t record, const Access& a, uint32_t operand) const {
-  const Access& b = p.of(record)[operand];
+// Whether an edge allows the record's operand to overlap another of a member:
+// the operand reads what the edge's maker wrote, or may overwrite it.
+bool Match::allows(
+    uint32_t record,
+    uint32_t operand,
+    uint32_t member,
+    uint32_t other) const {
   for (size_t e = 0; e < pattern.edge_count(); ++e) {
     auto& edge = pattern.edges[e];
     uint32_t maker = nodes[e + 1];
-    if (nodes[edge.from] != record || maker == none || edge.input) {
+    if (nodes[edge.from] != record || maker == none ||
+        edge.link == Edge::Input) {
       continue;
     }
-    const Access& made = p.output(maker);
-    bool fine = b.write ? edge.over && same_range(b, made)
-                        : a.write && operands[e] == int8_t(operand);
-    if (fine && same_range(a, made)) {
+    auto is_made = [&](uint32_t node, uint32_t i) {
+      return edge.link == Edge::SameHeads
+          ? holds_heads(p, node, i, maker)
+          : same_range(p.of(node)[i], p.output(maker));
+    };
+    bool fine = p.of(record)[operand].write
+        ? edge.over && is_made(record, operand)
+        : p.of(member)[other].write && operands[e] == int8_t(operand);
+    if (fine && is_made(member, other)) {
       return true;
     }
   }
   return false;
 }
 
-bool Match::shares(const Group& g, uint32_t record) const {
+bool Match::shares(uint32_t record) const {
   auto mine = p.of(record);
-  for (uint32_t member : g.records()) {
+  for (uint32_t member : changed.records()) {
     if (!p.may_conflict(member, record)) {
       continue;
     }
-    for (auto& a : p.of(member)) {
-      for (uint32_t i = 0; i < mine.size(); ++i) {
-        if ((a.write || mine[i].write) && overlap(a, mine[i]) &&
-            !allows(record, a, i)) {
+    auto its = p.of(member);
+    for (uint32_t i = 0; i < mine.size(); ++i) {
+      for (uint32_t k = 0; k < its.size(); ++k) {
+        if ((its[k].write || mine[i].write) && overlap(its[k], mine[i]) &&
+            !allows(record, i, member, k)) {
           return false;
         }
       }
@@ -215,24 +236,25 @@ bool Match::shares(const Group& g, uint32_t record) const {
   return true;
 }
 
-bool Program::attempt(
+bool Program::attempt_with(
+    uint32_t number,
     const Pattern& pattern,
     uint32_t record,
     uint32_t maker,
     int8_t operand) {
-  // All other nodes are in this group, or in none.
-  uint32_t group = pattern.begins ? none : group_of(maker);
+  bool joins = pattern.to == Pattern::Joins;
+  uint32_t others = joins ? number : none; // the group of the other nodes
   Match m{
       *this,
       pattern,
       {record, maker},
       {operand},
-      group == none ? Group() : groups[group]};
+      number < groups.size() ? groups[number] : Group()};
   for (size_t e = 1; e < pattern.edge_count(); ++e) {
     auto& edge = pattern.edges[e];
     uint32_t& node = m.nodes[e + 1] = none;
     any_recent(edge.kind, record, [&](uint32_t k) {
-      bool is = group_of(k) == group && k != m.nodes[e] &&
+      bool is = group_of(k) == others && k != m.nodes[e] &&
           links(*this, edge, m.nodes[edge.from], k, m.operands[e]);
       node = is ? k : none;
       return is;
@@ -241,55 +263,67 @@ bool Program::attempt(
       return false;
     }
   }
-  uint32_t added[Match::most]{record}, count = 1;
   Verdict verdict = pattern.condition(m);
   if (verdict != Verdict::Yes) {
     auto why = verdict == Verdict::Form ? Miss::Form : Miss::Overlap;
     return verdict != Verdict::No && miss(record, pattern.rule, why);
   }
-  if (pattern.begins) {
-    group = static_cast<uint32_t>(groups.size());
-    count += pattern.edge_count();
-    std::copy_n(m.nodes, count, added);
-    std::sort(added, added + count);
+  uint32_t added = joins ? 1 : 1 + pattern.edge_count();
+  uint32_t sorted[Match::most];
+  std::copy_n(m.nodes, added, sorted);
+  std::sort(sorted, sorted + added);
+  return join(m, number, {sorted, added});
+}
+
+bool Program::attempt(
+    const Pattern& pattern,
+    uint32_t record,
+    uint32_t maker,
+    int8_t operand,
+    uint32_t joined) {
+  auto with = [&](uint32_t number) {
+    return attempt_with(number, pattern, record, maker, operand);
+  };
+  if (pattern.to == Pattern::Joins) {
+    return with(joined);
   }
-  auto shares = [&](auto& g, uint32_t i) { return m.shares(g, i); };
-  return join(group, m.changed, {added, count}, pattern.rule, shares);
+  bool extends = pattern.to == Pattern::Extends &&
+      any_growing(pattern.family, record, with);
+  return extends || with(static_cast<uint32_t>(groups.size()));
 }
 
 bool Program::apply(const Pattern& pattern, uint32_t record) {
-  if (pattern.search) {
-    pattern.search(*this, record);
-    return true;
-  }
   if (pattern.edge_count() == 0) {
     return attempt(pattern, record, none, 0);
   }
   auto& edge = pattern.edges[0];
   uint32_t tried[Recent::most], count = 0;
+  auto may_join = [&](uint32_t g) {
+    return g != none && groups[g].parts.index() == pattern.family &&
+        std::find(tried, tried + count, g) == tried + count &&
+        (!groups[g].runs_last() ||
+         any_growing(
+             pattern.family, record, [&](uint32_t h) { return h == g; }));
+  };
   return any_recent(edge.kind, record, [&](uint32_t k) {
     if (!(nodes_[record].any & nodes_[k].any)) {
       return false;
     }
     uint32_t g = group_of(k);
-    bool fine = pattern.begins
-        ? g == none
-        : g != none && groups[g].parts.index() == pattern.family &&
-            std::find(tried, tried + count, g) == tried + count;
+    bool fine = pattern.to == Pattern::Joins ? may_join(g) : g == none;
     int8_t operand = 0;
     if (!fine || !links(*this, edge, record, k, operand)) {
       return false;
     }
     tried[count++] = g;
-    return attempt(pattern, record, k, operand);
+    return attempt(pattern, record, k, operand, g);
   });
 }
 
 void Program::match() {
   static auto& patterns = *new auto(patterns_by_kind()); // leaked, as above
   groups.clear();
-  chains.clear();
-  sunk_.clear();
+  run_last_.clear();
   events.clear();
   recent_ = {};
   for (uint32_t i = 0; i < records.size(); ++i) {

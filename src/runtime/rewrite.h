@@ -132,13 +132,27 @@ struct Records {
     return *std::get_if<R>(&records[record].what);
   }
   // The parameters of a descriptor R.
-  template <typename Args>
-  Args parameters(uint32_t record) const {
-    return read<Args>(record, 8 * records[record].access_count);
-  }
   template <typename R>
   typename R::Args args(uint32_t record) const {
-    return parameters<typename R::Args>(record);
+    return read<typename R::Args>(record, 8 * records[record].access_count);
+  }
+  // What the record does to heads; null if it does nothing to them.
+  const Heads* heads(uint32_t record) const {
+    return std::visit(
+        [](auto& what) -> const Heads* {
+          if constexpr (requires { what.heads; }) {
+            return &what.heads;
+          } else {
+            return nullptr;
+          }
+        },
+        records[record].what);
+  }
+  // Where its heads begin: in its first operand, or in its output.
+  uint64_t heads_at(uint32_t record, Heads::Side side) const {
+    auto& h = *heads(record);
+    return side == Heads::in ? address(record, 0) + h.in_offset
+                             : output_address(record) + h.out_offset;
   }
 
  private:
@@ -158,7 +172,7 @@ inline Records records_of(const Batch& b) {
   return {b.records, b.accesses, b.arguments};
 }
 
-// Records that become one, in ascending order except for heads.
+// Records that become one, in ascending order unless the group runs last.
 struct Group {
   static constexpr uint32_t most = 3 * MAX_ROPE_PARTS;
   static_assert(most >= 2 * MAX_SETS + 2);
@@ -178,10 +192,8 @@ struct Group {
   bool has(uint32_t record) const {
     return std::count(members, members + size, record) > 0;
   }
-  // k and v may be computed between the members. A record that reads what an
-  // earlier member writes waits for the last member anyway.
   bool runs_last() const {
-    return std::holds_alternative<HeadChains>(parts);
+    return Families::runs_last[parts.index()];
   }
 };
 
@@ -224,49 +236,44 @@ class Program : public Records {
     }
     return false;
   }
-  // The same for groups of heads: the last few whose place is near `record`.
+  // The same for groups of a family that run last: those that may grow, the
+  // last few whose place is near `record`.
   template <typename F>
-  bool any_recent_heads(uint32_t record, F f) const {
-    size_t n = sunk_.size();
-    for (size_t i = 0; i < std::min(n, growing_heads); ++i) {
-      uint32_t g = sunk_[n - 1 - i];
-      if (groups[g].place + near_by >= record && f(g)) {
+  bool any_growing(uint8_t family, uint32_t record, F f) const {
+    size_t n = run_last_.size();
+    for (size_t i = 0; i < std::min(n, most_growing); ++i) {
+      uint32_t g = run_last_[n - 1 - i];
+      if (groups[g].parts.index() == family &&
+          groups[g].place + near_by >= record && f(g)) {
         return true;
       }
     }
     return false;
   }
 
-  // Counts why `record` did not join; returns false.
+  // Counts why `record` did not join, once if several groups have the same
+  // reason; returns false.
   bool miss(uint32_t record, Rule rule, Miss why) {
-    events.push_back({record, rule, why});
+    Event e{record, rule, why};
+    if (events.empty() || events.back() != e) {
+      events.push_back(e);
+    }
     return false;
   }
-  // Makes the records `added` members of `changed`, which replaces
-  // groups[number] or is appended to the groups; the last of them is being
-  // matched. shares(changed, i): whether one invocation makes all accesses to
-  // memory that record i and the members share and one of them writes.
-  bool join(
-      uint32_t number,
-      Group& changed,
-      std::span<const uint32_t> added,
-      Rule rule,
-      const std::function<bool(const Group&, uint32_t)>& shares);
-
   std::vector<Group> groups;
-  std::vector<HeadChain> chains;
   // Records that joined (Miss::Count) and that did not.
   struct Event {
     uint32_t record;
     Rule rule;
     Miss miss;
+    bool operator==(const Event&) const = default;
   };
   std::vector<Event> events;
   const FusedKernels& kernels;
 
  private:
   static constexpr uint32_t window = 64; // records
-  static constexpr size_t growing_heads = 2; // groups of heads that may grow
+  static constexpr size_t most_growing = 2; // of the groups that run last
   // A record joins a group at most so many records behind the group's last.
   static constexpr uint32_t near_by = 10;
 
@@ -293,15 +300,28 @@ class Program : public Records {
   bool can_sink(uint32_t member, uint32_t from, const Group& g, uint32_t to)
       const;
   bool apply(const Pattern& pattern, uint32_t record);
-  // Tries nodes `record` and `maker`, whose output is the operand.
+  // Makes the records `added` members of the match's changed group, which
+  // replaces groups[number] or is appended to the groups; the last of them is
+  // being matched.
+  bool join(Match& match, uint32_t number, std::span<const uint32_t> added);
+  // Tries nodes `record` and `maker`, whose output is the operand, with the
+  // groups that they may join or begin: groups[joined] if the pattern joins.
   bool attempt(
+      const Pattern& pattern,
+      uint32_t record,
+      uint32_t maker,
+      int8_t operand,
+      uint32_t joined = none);
+  // The same with groups[number], or a new group.
+  bool attempt_with(
+      uint32_t number,
       const Pattern& pattern,
       uint32_t record,
       uint32_t maker,
       int8_t operand);
 
   std::vector<Node> nodes_; // of the records
-  std::vector<uint32_t> sunk_; // groups of heads
+  std::vector<uint32_t> run_last_; // groups that do, in order
   std::array<Recent, std::variant_size_v<Descriptor>> recent_;
 };
 
@@ -324,8 +344,14 @@ struct Match {
   T& parts() {
     return *std::get_if<T>(&changed.parts);
   }
-  bool allows(uint32_t record, const Access& a, uint32_t operand) const;
-  bool shares(const Group& g, uint32_t record) const;
+  bool allows(
+      uint32_t record,
+      uint32_t operand,
+      uint32_t member,
+      uint32_t other) const;
+  // Whether one invocation makes all accesses to memory that the record and
+  // the members of the changed group share and one of them writes.
+  bool shares(uint32_t record) const;
 };
 
 } // namespace mlx::core::vulkan

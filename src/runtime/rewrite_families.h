@@ -35,14 +35,17 @@ using UseBlock = const std::function<void(const void*, size_t, uint64_t)>&;
 // An edge of a pattern: an operand of one record, and the record that wrote it.
 struct Edge {
   static constexpr int8_t either = -1; // the first or the second operand
+  // What the operand is: all of that record's output; a part of it, or heads
+  // that begin where it does, which the condition compares; or not made, but
+  // the first operand of that record too.
+  enum Link : uint8_t { Output, Part, SameHeads, Input };
 
   int8_t operand = 0;
   uint8_t kind = 0; // of the record that made the operand
   uint8_t from =
       0; // whose operand: node 0, or node n + 1, to which edge n leads
   bool over = false; // `from` may write its own result there
-  bool part = false; // of that result: the condition compares the contents
-  bool input = false; // not made, but the first operand of that record too
+  Link link = Output;
   bool optional = false;
 };
 // Edges to a record R, from the first or second operand if none is given.
@@ -52,11 +55,15 @@ constexpr Edge reads(int8_t operand) {
 }
 template <typename R>
 constexpr Edge reads_part(int8_t operand) {
-  return {.operand = operand, .kind = kind_of<R>(), .part = true};
+  return {.operand = operand, .kind = kind_of<R>(), .link = Edge::Part};
 }
 template <typename R>
 constexpr Edge overwrites(int8_t operand = Edge::either, uint8_t from = 0) {
   return {operand, kind_of<R>(), from, true};
+}
+template <typename R>
+constexpr Edge takes_heads(bool over) {
+  return {.kind = kind_of<R>(), .over = over, .link = Edge::SameHeads};
 }
 
 enum class Rule : uint8_t {};
@@ -66,13 +73,16 @@ using Condition = Verdict (*)(Match&); // changes the group
 // A rule: which record joins which group, what connects them and what must
 // hold. What may overlap follows from the edges.
 struct Pattern {
+  // Begins: the nodes, which are in no group, become one. Joins: node 0 joins
+  // the others' group. Extends: the nodes join one of the family's last groups,
+  // which runs last, whatever they read; or they begin one.
+  enum To : uint8_t { Begins, Joins, Extends };
+
   std::string_view name; // of its rule
   uint8_t kind; // of node 0, which comes last
-  bool begins; // a group of nodes in no other; else node 0 joins the others'
-  Condition condition = nullptr;
+  To to;
+  Condition condition;
   Edge edges[2] = {}; // up to the first without a kind
-  // Joins node 0 itself, where edges and a condition do not suffice.
-  void (*search)(Program&, uint32_t record) = nullptr;
   uint8_t family = 0; // numbers that the engine gives
   Rule rule{};
 
@@ -84,12 +94,16 @@ struct Pattern {
 template <typename R>
 constexpr Pattern
 begins(std::string_view name, Condition c, Edge first = {}, Edge second = {}) {
-  return {name, kind_of<R>(), true, c, {first, second}};
+  return {name, kind_of<R>(), Pattern::Begins, c, {first, second}};
 }
 template <typename R>
 constexpr Pattern
 joins(std::string_view name, Condition c, Edge first, Edge second = {}) {
-  return {name, kind_of<R>(), false, c, {first, second}};
+  return {name, kind_of<R>(), Pattern::Joins, c, {first, second}};
+}
+template <typename R>
+constexpr Pattern extends(std::string_view name, Condition c, Edge first = {}) {
+  return {name, kind_of<R>(), Pattern::Extends, c, {first}};
 }
 
 // Products of the same rows, with what precedes and follows them
@@ -100,7 +114,7 @@ struct Products {
   struct Set {
     uint32_t product = none; // the record
     uint32_t adder = none;
-    bool adds_first = false; // y is the adder's first operand
+    int8_t summand = 0; // which operand of the adder is y
   };
   Set sets[MAX_SETS];
   uint32_t set_count = 1;
@@ -113,7 +127,7 @@ struct Products {
 
   static constexpr Edge same_rows{
       .kind = kind_of<ProductRecord>(),
-      .input = true};
+      .link = Edge::Input};
   // The output of the group's norm, which every workgroup computes itself.
   static constexpr Edge own_rows{
       .kind = kind_of<NormRecord>(),
@@ -124,36 +138,39 @@ struct Products {
       joins<GateRecord>(
           "gate",
           gated,
-          overwrites<ProductRecord>(0),
-          overwrites<ProductRecord>(1)),
-      begins<ProductRecord>("norm", normed, reads<NormRecord>(0)),
+          overwrites<ProductRecord>(GateRecord::A),
+          overwrites<ProductRecord>(GateRecord::B)),
+      begins<ProductRecord>(
+          "norm",
+          normed,
+          reads<NormRecord>(ProductRecord::X)),
       begins<ProductRecord>("siblings", first)};
 };
 
-// Records on some heads: norm, rotation and copy or a part of that, or a copy
-// of the heads as they are.
-struct HeadChain {
-  uint32_t norm = none, rope = none, copy = none; // records
-  uint32_t B = 1; // sequences
-  bool vec = false;
-  RopePart part{};
-};
-
-// Heads of q, k and v on their way to attention (rewrite_rope.cpp).
+// Heads of q, k and v on their way to attention (rewrite_rope.cpp). k and v may
+// be computed between the members: a group runs in the place of its last one. A
+// record that reads what an earlier member writes waits for that one anyway.
 struct HeadChains {
   using Kernels = std::variant<RopeCacheVariant>;
+  static constexpr bool runs_last = true;
 
-  Type type;
-  uint32_t lanes = 0; // of the norms
-  uint32_t chains[MAX_ROPE_PARTS]; // in Program::chains
+  // Records on some heads, one after the other, or a copy of them alone.
+  struct Chain {
+    uint32_t norm = none, rope = none, copy = none;
+  };
+  Chain chains[MAX_ROPE_PARTS];
   uint32_t chain_count = 0;
+  uint32_t D = 0;
+  uint32_t lanes = 0; // of the norms
 
-  static void match_rope(Program&, uint32_t), match_copy(Program&, uint32_t);
+  static Verdict rotated(Match&), cached(Match&), copied(Match&);
   void build(const Program&, const Group&, UseBlock) const;
 
   static constexpr Pattern patterns[]{
-      {.name = "rope", .kind = kind_of<RopeRecord>(), .search = match_rope},
-      {.name = "rope", .kind = kind_of<CopyRecord>(), .search = match_copy}};
+      extends<RopeRecord>("rope", rotated, takes_heads<NormRecord>(true)),
+      extends<RopeRecord>("rope", rotated),
+      joins<CopyRecord>("rope", cached, takes_heads<RopeRecord>(false)),
+      extends<CopyRecord>("rope", copied)};
 };
 
 // A layer's router of experts: the operations after its softmax
@@ -167,18 +184,21 @@ struct Router {
   void build(const Program&, const Group&, UseBlock) const;
 
   static constexpr Pattern patterns[]{
-      begins<ArgSortRecord>("router", order, reads<SoftmaxRecord>(0)),
+      begins<ArgSortRecord>(
+          "router",
+          order,
+          reads<SoftmaxRecord>(ArgSortRecord::X)),
       joins<TakeRecord>(
           "router",
           choice,
-          reads<SoftmaxRecord>(0),
-          reads_part<ArgSortRecord>(1)),
-      joins<SumRecord>("router", total, reads<TakeRecord>(0)),
+          reads<SoftmaxRecord>(TakeRecord::X),
+          reads_part<ArgSortRecord>(TakeRecord::Index)),
+      joins<SumRecord>("router", total, reads<TakeRecord>(SumRecord::X)),
       joins<PerRowRecord>(
           "router",
           weights,
-          overwrites<TakeRecord>(0),
-          reads_part<SumRecord>(1))};
+          overwrites<TakeRecord>(PerRowRecord::A),
+          reads_part<SumRecord>(PerRowRecord::B))};
 };
 
 // The chosen experts: gate, up and their gated product, or their outputs'
@@ -198,13 +218,13 @@ struct Experts {
       begins<GateRecord>(
           "experts",
           gated,
-          overwrites<GatheredRecord>(0),
-          overwrites<GatheredRecord>(1)),
+          overwrites<GatheredRecord>(GateRecord::A),
+          overwrites<GatheredRecord>(GateRecord::B)),
       begins<SumRecord>(
           "combine",
           combined,
-          reads<PerRowRecord>(0),
-          overwrites<GatheredRecord>(0, 1)),
+          reads<PerRowRecord>(SumRecord::X),
+          overwrites<GatheredRecord>(PerRowRecord::A, 1)),
       joins<AddRecord>("combine", residual, overwrites<SumRecord>())};
 };
 
@@ -212,21 +232,26 @@ template <typename... F>
 struct FamilyList {
   using Parts = std::variant<F...>;
   using Kernel = decltype((... + std::declval<typename F::Kernels>()));
+  // By family: whether a group runs in the place of its last record.
+  static constexpr bool runs_last[]{requires {F::runs_last;
+}...
+}; // namespace mlx::core::vulkan
 
-  // Calls f(pattern) for all, each with its family's number, in the order in
-  // which they are tried.
-  static constexpr void each_pattern(auto f) {
-    uint8_t family = 0;
-    auto each = [&](auto& patterns) {
-      for (Pattern p : patterns) {
-        p.family = family;
-        f(p);
-      }
-      ++family;
-    };
-    (each(F::patterns), ...);
-  }
-};
+// Calls f(pattern) for all, each with its family's number, in the order in
+// which they are tried.
+static constexpr void each_pattern(auto f) {
+  uint8_t family = 0;
+  auto each = [&](auto& patterns) {
+    for (Pattern p : patterns) {
+      p.family = family;
+      f(p);
+    }
+    ++family;
+  };
+  (each(F::patterns), ...);
+}
+}
+;
 template <typename... V, typename... W>
 std::variant<V..., W...> operator+(std::variant<V...>, std::variant<W...>);
 

@@ -33,24 +33,6 @@ void count_missed(Rule rule, Miss why) {
 
 namespace {
 
-constexpr const char* names[] = {
-    "other",
-    "product",
-    "add",
-    "gate",
-    "norm",
-    "softmax",
-    "argsort",
-    "take",
-    "sum",
-    "per_row",
-    "gathered",
-    "scores",
-    "mask",
-    "rope",
-    "copy"};
-static_assert(std::size(names) == std::variant_size_v<Descriptor>);
-
 struct Writer {
   std::ostream& out;
 
@@ -61,22 +43,26 @@ struct Writer {
   void operator()(const char* name, const I& value) const {
     out << ' ' << name << '=' << int64_t(value);
   }
+  void operator()(const char* name, const Heads& h) const {
+    out << ' ' << name << '=' << h.D << '/' << h.in_offset << '/'
+        << h.out_offset;
+    for (auto& a : h.axes) {
+      out << '/' << a.extent << '/' << a.in << '/' << a.out;
+    }
+  }
 };
 
-void write_fields(std::monostate, std::ostream&) {}
-void write_fields(ProductRecord& r, std::ostream& out) {
-  auto write = [&](auto& v) {
-    out << ' ' << v.file;
-    fields_of(v, Writer{out});
-  };
-  std::visit(write, r.variant);
-}
-void write_fields(GatheredRecord& r, std::ostream& out) {
-  fields_of(r.variant, Writer{out});
-}
-template <typename R>
-void write_fields(R& r, std::ostream& out) {
-  fields_of(r, Writer{out});
+void write_what(Descriptor what, std::ostream& out) {
+  std::visit(
+      [&]<typename R>(R& r) {
+        if constexpr (std::is_same_v<R, std::monostate>) {
+          out << "other";
+        } else {
+          out << R::name;
+          r.fields(Writer{out});
+        }
+      },
+      what);
 }
 
 // Words of an argument block in hexadecimal, zeros as their count: "1f 3*0".
@@ -114,9 +100,7 @@ SelectLog::SelectLog(
     std::ostringstream out;
     auto* args = r.args_in_memory ? arguments.data() + r.args_offset : r.pushed;
     bool known = r.what.index() != 0;
-    auto what = r.what;
-    out << names[what.index()];
-    std::visit([&](auto& w) { write_fields(w, out); }, what);
+    write_what(r.what, out);
     out << " |";
     for (uint32_t i = 0; i < r.access_count; ++i) {
       auto& a = accesses[r.first_access + i];

@@ -40,37 +40,6 @@ void count_joined(Rule rule, uint32_t records);
 void count_missed(Rule rule, Miss why);
 const char* name_of(Miss miss);
 
-// Calls f(name, member) for each member of a descriptor, in order.
-#define MLXVK_FIELD(member) f(#member, v.member);
-#define MLXVK_FIELDS(Descriptor, ...)        \
-  template <typename F>                      \
-  void fields_of(Descriptor& v, F&& f) {     \
-    MLXVK_FOR_EACH(MLXVK_FIELD, __VA_ARGS__) \
-  }
-MLXVK_FIELDS(QmvVariant, QMV_MEMBERS)
-MLXVK_FIELDS(QmmFragmentsVariant, FRAGMENTS_MEMBERS)
-MLXVK_FIELDS(AddRecord, type)
-MLXVK_FIELDS(GateRecord, type, gate, operand)
-MLXVK_FIELDS(NormRecord, type, weight, vec, lanes)
-MLXVK_FIELDS(
-    SoftmaxRecord,
-    variant.T,
-    variant.LANES,
-    variant.CHUNKS,
-    variant.VEC,
-    rows,
-    n)
-MLXVK_FIELDS(ArgSortRecord, type, rows, n)
-MLXVK_FIELDS(TakeRecord, item, rows, n, k, pitch)
-MLXVK_FIELDS(SumRecord, type, rows, extent, inner)
-MLXVK_FIELDS(PerRowRecord, type, divides, rows, n)
-MLXVK_FIELDS(ScoresRecord, type, bits, group, last_use)
-MLXVK_FIELDS(MaskRecord, type, adds, mask, ndim)
-MLXVK_FIELDS(RopeRecord, type, traditional, freqs)
-MLXVK_FIELDS(CopyRecord, word, ndim)
-#undef MLXVK_FIELDS
-#undef MLXVK_FIELD
-
 class SelectLog {
  public:
   // Records the batch before any rule is applied.

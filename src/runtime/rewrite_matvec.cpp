@@ -116,7 +116,7 @@ Verdict Products::residual(Match& m) {
     return Verdict::Form;
   }
   set->adder = m.nodes[0];
-  set->adds_first = m.operands[0] == 0;
+  set->summand = m.operands[0];
   return Verdict::Yes;
 }
 
@@ -168,34 +168,39 @@ void Products::build(const Program& p, const Group& g, UseBlock use) const {
     uint32_t i = set.product;
     auto q = p.args<ProductRecord>(i);
     if (s == 0) {
-      args.x = p.address(i, 0);
+      args.x = p.address(i, ProductRecord::X);
       args.x_row = q.x_row;
       args.M = q.M;
       args.K = q.K;
       args.m_tiles = q.m_tiles;
     }
     MatvecSet& m = args.sets[s];
-    uint64_t side = p.of(i).size() == 5 ? p.address(i, 3) : 0;
-    m = {p.address(i, 1), p.address(i, 2), side, p.output_address(i)};
+    using R = ProductRecord;
+    bool has_side = p.what<R>(i).has_side();
+    m = {
+        p.address(i, R::W),
+        p.address(i, R::Scales),
+        has_side ? p.address(i, R::Side) : 0,
+        p.output_address(i)};
     m.N = q.N;
     m.tiles = (m.N + outputs - 1) / outputs;
     tiles += gate == none || s == 0 ? m.tiles : 0;
     if (set.adder != none) {
-      m.addend = p.address(set.adder, set.adds_first ? 1 : 0);
-      m.sum = p.address(set.adder, 2);
+      m.addend = p.address(set.adder, 1 - set.summand);
+      m.sum = p.output_address(set.adder);
     }
   }
   if (norm != none) {
-    bool weight = p.what<NormRecord>(norm).weight;
-    auto rows = p.args<NormRecord>(norm);
-    args.x = p.address(norm, 0);
-    args.norm_weight = weight ? p.address(norm, 1) : 0;
+    using R = NormRecord;
+    auto rows = p.args<R>(norm);
+    args.x = p.address(norm, R::X);
+    args.norm_weight = p.what<R>(norm).weight ? p.address(norm, R::Weight) : 0;
     args.normed = p.output_address(norm);
     args.eps = rows.eps;
     args.inverse_n = rows.inverse_n;
   }
   if (gate != none) {
-    args.gated = p.address(gate, 2);
+    args.gated = p.output_address(gate);
   }
   args.groups = tiles * args.m_tiles;
   args.set_count = set_count;

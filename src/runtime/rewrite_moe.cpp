@@ -11,10 +11,15 @@ constexpr int most_axes = 2; // of indices
 
 // The operands of a product by index; its indices have one axis or two.
 ExpertSet set_of(const Program& p, uint32_t record, const ProductStack& s) {
-  auto n = static_cast<uint32_t>(p.of(record).size());
-  auto at = [&](uint32_t i) { return p.address(record, i); };
-  ExpertSet set{at(1), at(2), n == 7 ? at(3) : 0, at(n - 3), at(n - 2)};
-  set.y = at(n - 1);
+  using R = GatheredRecord;
+  auto& what = p.what<R>(record);
+  ExpertSet set{
+      p.address(record, R::W),
+      p.address(record, R::Scales),
+      what.has_side() ? p.address(record, R::Side) : 0,
+      p.address(record, what.lhs()),
+      p.address(record, what.rhs())};
+  set.y = p.output_address(record);
   set.inner = 1;
   set.w_matrices = s.w_matrices;
   for (int d = 0; d < s.ndim; ++d) {
@@ -28,7 +33,7 @@ ExpertSet set_of(const Program& p, uint32_t record, const ProductStack& s) {
 
 // The place in the sorted order at which a choice begins.
 uint64_t first_of(const Program& p, const Router& r, uint32_t take) {
-  return (p.address(take, 1) - p.output_address(r.sort)) / 4;
+  return (p.address(take, TakeRecord::Index) - p.output_address(r.sort)) / 4;
 }
 
 } // namespace
@@ -80,7 +85,7 @@ Verdict Router::weights(Match& m) {
   auto& [v, rows, n] = m.p.what<SoftmaxRecord>(r.softmax);
   if (r.divide != none || !d.divides || d.type != v.T || d.rows != rows ||
       d.n != m.p.what<TakeRecord>(r.take).k ||
-      m.p.address(m.nodes[0], 1) != m.p.output_address(r.sum)) {
+      m.p.address(m.nodes[0], PerRowRecord::B) != m.p.output_address(r.sum)) {
     return Verdict::No;
   }
   r.divide = m.nodes[0];
@@ -97,7 +102,9 @@ Verdict Experts::gated(Match& m) {
   }
   auto a = m.p.args<GatheredRecord>(gate), b = m.p.args<GatheredRecord>(up);
   auto &s = a.stack, &t = b.stack;
-  if (!sums_alike(v, w) || m.p.address(gate, 0) != m.p.address(up, 0) ||
+  if (!sums_alike(v, w) ||
+      m.p.address(gate, GatheredRecord::X) !=
+          m.p.address(up, GatheredRecord::X) ||
       a.K != b.K || a.N != b.N || s.batch != t.batch ||
       s.x_matrix != t.x_matrix || s.x_matrices != t.x_matrices ||
       s.w_matrix != t.w_matrix || s.scale_matrix != t.scale_matrix ||
@@ -152,7 +159,7 @@ void Router::build(const Program& p, const Group& g, UseBlock use) const {
     uint64_t x, gates, order, chosen = 0, total = 0, weights = 0;
     RouterArgs args;
   } block{
-      .x = p.address(softmax, 0),
+      .x = p.address(softmax, SoftmaxRecord::X),
       .gates = p.output_address(softmax),
       .order = p.output_address(sort),
       .args = {s.rows, s.n}};
@@ -173,7 +180,7 @@ void Router::build(const Program& p, const Group& g, UseBlock use) const {
 void Experts::build(const Program& p, const Group& g, UseBlock use) const {
   auto q = p.args<GatheredRecord>(product);
   ExpertArgs a{};
-  a.x = p.address(product, 0);
+  a.x = p.address(product, GatheredRecord::X);
   a.x_matrix = q.stack.x_matrix;
   a.w_matrix = q.stack.w_matrix;
   a.scale_matrix = q.stack.scale_matrix;
@@ -188,7 +195,7 @@ void Experts::build(const Program& p, const Group& g, UseBlock use) const {
     a.gated = p.output_address(gate);
   } else {
     units = p.what<SumRecord>(sum).rows;
-    a.weights = p.address(scale, 1);
+    a.weights = p.address(scale, PerRowRecord::B);
     a.weighted = p.output_address(scale);
     a.mixed = p.output_address(sum);
   }

@@ -33,6 +33,14 @@ struct Reader {
   void operator()(const char* name, I& value) const {
     value = static_cast<I>(std::stoll(take(name)));
   }
+  void operator()(const char* name, Heads& h) const {
+    std::istringstream in(take(name));
+    char bar;
+    in >> h.D >> bar >> h.in_offset >> bar >> h.out_offset;
+    for (auto& a : h.axes) {
+      in >> bar >> a.extent >> bar >> a.in >> bar >> a.out;
+    }
+  }
 };
 
 class RecordedBatch : public List {
@@ -56,42 +64,39 @@ class RecordedBatch : public List {
   std::vector<std::string> ends; // of the lines: what ran, and why
 
  private:
+  template <typename R>
+  static R usual(bool fragments) {
+    if constexpr (std::is_same_v<R, ProductRecord>) {
+      return fragments ? R{usual_fragments()} : R{usual_matvec()};
+    } else if constexpr (std::is_same_v<R, GatheredRecord>) {
+      return {usual_matvec()};
+    } else {
+      return {};
+    }
+  }
+  // The record R, or the first of a later kind, of this name.
+  template <size_t I = 1>
   static Descriptor descriptor(
       const std::string& kind,
       std::map<std::string, std::string> all) {
-    auto read = [&](auto record) -> Descriptor {
-      fields_of(record, Reader{all});
-      if (!all.empty()) {
-        throw std::runtime_error(kind + " has no " + all.begin()->first);
+    if constexpr (I < std::variant_size_v<Descriptor>) {
+      using R = std::variant_alternative_t<I, Descriptor>;
+      if (kind == R::name) {
+        R record = usual<R>(all["form"] == "1");
+        if (!std::is_same_v<R, ProductRecord>) {
+          all.erase("form");
+        }
+        record.fields(Reader{all});
+        if (!all.empty()) {
+          throw std::runtime_error(kind + " has no " + all.begin()->first);
+        }
+        return record;
       }
-      return record;
-    };
-    auto product = [&](auto variant) -> Descriptor {
-      fields_of(variant, Reader{all});
-      return ProductRecord{variant};
-    };
-    if (kind == "product") {
-      bool matvec = all.at("") == "quant/qmv";
-      all.erase("");
-      return matvec ? product(usual_matvec()) : product(usual_fragments());
+      return descriptor<I + 1>(kind, std::move(all));
+    } else {
+      return kind == "other" ? Descriptor{}
+                             : throw std::runtime_error("unknown kind " + kind);
     }
-    if (kind == "gathered") {
-      QmvVariant v = usual_matvec();
-      fields_of(v, Reader{all});
-      return GatheredRecord{v};
-    }
-    return kind == "add"    ? read(AddRecord{})
-        : kind == "gate"    ? read(GateRecord{})
-        : kind == "norm"    ? read(NormRecord{})
-        : kind == "softmax" ? read(SoftmaxRecord{})
-        : kind == "argsort" ? read(ArgSortRecord{})
-        : kind == "take"    ? read(TakeRecord{})
-        : kind == "sum"     ? read(SumRecord{})
-        : kind == "per_row" ? read(PerRowRecord{})
-        : kind == "rope"    ? read(RopeRecord{})
-        : kind == "copy"    ? read(CopyRecord{})
-        : kind == "other"   ? Descriptor{}
-                            : throw std::runtime_error("unknown kind " + kind);
   }
 
   void add_record(
@@ -104,9 +109,7 @@ class RecordedBatch : public List {
     std::map<std::string, std::string> values;
     while (in >> word) {
       size_t equal = word.find('=');
-      equal == std::string::npos
-          ? values[""] = word
-          : values[word.substr(0, equal)] = word.substr(equal + 1);
+      values[word.substr(0, equal)] = word.substr(equal + 1);
     }
     Record& r = records.emplace_back();
     r.what = descriptor(kind, std::move(values));

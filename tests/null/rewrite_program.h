@@ -14,7 +14,6 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/copy.h"
 #include "kernels/rope.h"
 #include "kernels/rows.h"
 #include "pipeline/pipeline.h"
@@ -187,18 +186,36 @@ class List {
   List& norm(Cells x, Cells w, Cells y, uint64_t rows = 1) {
     NormArgs args{};
     args.rows = {rows, x.count, 0, 1, x.count};
-    NormRecord what{Type::f32, w.count > 0, true, 32};
+    NormRecord what{Type::f32, w.count > 0, true, 32, heads_of(x.count, {})};
     w.count ? add({x, w}, {y}, what, &args, sizeof args)
             : add({x}, {y}, what, &args, sizeof args);
     return *this;
   }
-  // Rows of n items, from one to the next `step`.
-  List& norm_heads(Cells x, Cells w, Cells y, uint32_t n, int64_t step = 0) {
+  // Of at most three axes, the last ones; axes of one head have no strides.
+  static Heads heads_of(uint32_t D, std::initializer_list<Heads::Axis> axes) {
+    Heads h{.D = D};
+    auto* to = std::end(h.axes) - axes.size();
+    for (auto a : axes) {
+      *to++ = a.extent > 1 ? a : Heads::Axis{};
+    }
+    return h;
+  }
+  // Rows of n items, from one to the next `step`; as heads they have these
+  // axes, or one.
+  List& norm_heads(
+      Cells x,
+      Cells w,
+      Cells y,
+      uint32_t n,
+      int64_t step = 0,
+      std::initializer_list<Heads::Axis> axes = {}) {
     NormArgs args{};
+    Heads::Axis all{int(y.count / n), int(step ? step : n), int(n)};
+    Heads heads = axes.size() ? heads_of(n, axes) : heads_of(n, {all});
     args.rows = {y.count / n, step ? step : n, 0, 1, n};
     args.w_stride = 1;
     args.eps = 0.5f;
-    NormRecord what{Type::f32, w.count > 0, true, 32};
+    NormRecord what{Type::f32, w.count > 0, true, 32, heads};
     w.count ? add({x, w}, {y}, what, &args, sizeof args)
             : add({x}, {y}, what, &args, sizeof args);
     return *this;
@@ -230,24 +247,28 @@ class List {
     args.scale = turn.scale;
     args.log2_base = 13;
     RopeRecord what{Type::f32, turn.traditional, freqs.buffer != 0};
+    int row = int(turn.D), head = row * int(turn.L);
+    if (turn.d == 1) {
+      what.heads = heads_of(
+          turn.D,
+          {{int(turn.B), int(args.b_stride), head * int(turn.N)},
+           {int(turn.N), int(args.n_stride), head},
+           {int(turn.L), int(args.t_stride), row}});
+    }
     freqs.buffer ? add({x, offset, freqs}, {y}, what, &args, sizeof args)
                  : add({x, offset}, {y}, what, &args, sizeof args);
     return *this;
   }
-  // All of src; from each `run` of its items to the next `step` in dst.
-  List& copy(Cells src, Cells dst, uint32_t run, int step, int word = 4) {
-    int items = word / 4, n = int(src.count), m = int(run);
-    if (step == m) {
-      CopyArgs<1, int32_t> args{n / items, 0, 0, {1}, {1}, {}, 1};
-      args.shape[0] = n / items;
-      add({src}, {dst}, CopyRecord{word, 1}, &args, sizeof args);
-    } else {
-      CopyArgs<2, int32_t> args{
-          n / items, 0, 0, {m / items, 1}, {step / items, 1}, {}, 2};
-      args.shape[0] = n / m;
-      args.shape[1] = m / items;
-      add({src}, {dst}, CopyRecord{word, 2}, &args, sizeof args);
+  // All of src; from each `run` of its items to the next `step` in dst. The
+  // heads are runs, or these.
+  List&
+  copy(Cells src, Cells dst, uint32_t run, int step, const Heads& heads = {}) {
+    CopyRecord what{4, heads};
+    if (heads.D == 0) {
+      what.heads = heads_of(run, {{int(src.count / run), int(run), step}});
     }
+    uint64_t count = src.count;
+    add({src}, {dst}, what, &count, 8);
     return *this;
   }
   List& other(std::initializer_list<Cells> reads, Cells y, uint64_t salt = 1) {
@@ -456,22 +477,17 @@ class Machine {
       put_row(h.in(word(2 + freqs), q.y_strides), turned(x, q, h.b, h.t));
     }
   }
-  template <int NDIM>
-  void run_copy(const std::byte* bytes, int word) {
-    CopyArgs<NDIM, int32_t> a;
-    std::memcpy(&a, bytes + 16, sizeof a);
+  void run_copy(const std::byte* bytes, const Heads& h) {
     uint64_t at[2];
     std::memcpy(at, bytes, 16);
-    for (auto i : shuffled(a.count)) {
-      int64_t rest = i, from = a.in_offset, to = a.out_offset;
-      for (int d = NDIM; d-- > 0;) {
-        from += rest % a.shape[d] * a.in_strides[d];
-        to += rest % a.shape[d] * a.out_strides[d];
-        rest /= a.shape[d];
+    for (auto i : shuffled(h.count() * h.D)) {
+      int64_t rest = i / h.D, from = i % h.D, to = from;
+      for (auto& a : h.axes) {
+        from += rest % a.extent * a.in;
+        to += rest % a.extent * a.out;
+        rest /= a.extent;
       }
-      for (int k = 0; k < word; k += 4) {
-        put(at[1] + to * word + k, get(at[0] + from * word + k));
-      }
+      put(at[1] + 4 * to, get(at[0] + 4 * from));
     }
   }
   // Head by head, as workgroups may come.
@@ -522,8 +538,7 @@ class Machine {
       return run_rope(list.args_of(r), rope->freqs, rope->traditional);
     }
     if (auto* copy = std::get_if<CopyRecord>(&r.what)) {
-      return copy->ndim == 1 ? run_copy<1>(list.args_of(r), copy->word)
-                             : run_copy<2>(list.args_of(r), copy->word);
+      return run_copy(list.args_of(r), copy->heads);
     }
     auto word = [&](size_t i) {
       uint64_t v;

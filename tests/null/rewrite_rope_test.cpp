@@ -43,8 +43,8 @@ void stays(List list, size_t records, Miss why, uint64_t times = 1) {
   CHECK(missed(why) == before + times);
 }
 
-List cached(List l, int word = 16) {
-  l.copy(k, keys, D, 5 * D, word).copy(v, values, D, 5 * D, word);
+List cached(List l) {
+  l.copy(k, keys, D, 5 * D).copy(v, values, D, 5 * D);
   return l;
 }
 
@@ -54,8 +54,8 @@ TEST_CASE("rewrite: a step's norms, turns and copies") {
   List l;
   l.norm_heads(q, qw, q, D).rope(q, at_q, q, q_turn);
   l.norm_heads(k, kw, k, D).rope(k, at_k, k, k_turn);
-  for (int word : {4, 16}) {
-    Rewritten r(cached(l, word), 1);
+  {
+    Rewritten r(cached(l), 1);
     auto a = r.after.heads(0);
     auto &turns_q = a.parts[0], &turns_k = a.parts[1], &copies_v = a.parts[2];
     CHECK(turns_q.x == q.address());
@@ -146,8 +146,18 @@ TEST_CASE("rewrite: several rows and sequences") {
     Cells to{11, 4, B * 2 * 5 * D - 12};
     List::Turn turn{D, 2, 2, 2, B, 4 * D, D, 2 * D};
     List l;
-    l.norm_heads(made, qw, made, D).rope(made, offsets, turned, turn);
-    Rewritten r(l.copy(turned, to, 2 * D, 5 * D), 1);
+    int d = D, b = B;
+    l.norm_heads(
+        made,
+        qw,
+        made,
+        D,
+        0,
+        {{b, 4 * d, 4 * d}, {2, 2 * d, 2 * d}, {2, d, d}});
+    l.rope(made, offsets, turned, turn);
+    auto copied =
+        List::heads_of(D, {{b, 4 * d, 10 * d}, {2, 2 * d, 5 * d}, {2, d, d}});
+    Rewritten r(l.copy(turned, to, 2 * D, 5 * D, copied), 1);
     auto part = r.after.heads(0).parts[0];
     CHECK(part.x_strides.n == int(D));
     CHECK(part.x_strides.t == 2 * int(D));

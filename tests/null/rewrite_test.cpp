@@ -529,7 +529,7 @@ class RandomGraph {
       to.buffer = 70 + pick(4);
     }
     if (apart(to, from)) {
-      l.copy(from, to, 2, strided ? 4 : 2, pick(2) ? 4 : 8);
+      l.copy(from, to, 2, strided ? 4 : 2);
     }
   }
   void product(List& l) {

@@ -1,5 +1,6 @@
 #include "mlx/fast_primitives.h"
 #include "ops/layout.h"
+#include "ops/records.h"
 #include "ops/reduce/reduce.h"
 #include "ops/rows/rows.h"
 #include "ops/tuned/tuned.h"
@@ -46,7 +47,13 @@ void norm(
       .inverse_n = 1.0f / rows.args.n};
   Descriptor what;
   if (!layer) {
-    what = NormRecord{v.T, has_w, v.VEC, v.LANES};
+    auto& x = rows.x;
+    what = NormRecord{
+        v.T,
+        has_w,
+        v.VEC,
+        v.LANES,
+        heads_of(x.shape(), x.strides(), out.strides(), out.itemsize())};
   }
   const Operand reads[] = {rows.x, has_w ? w : b, b};
   enc.dispatch(
