@@ -69,6 +69,34 @@ bool holds_heads(const Records& p, uint32_t a, uint32_t i, uint32_t b) {
 
 } // namespace
 
+void trace(const Records& p, std::span<const Edge> edges, uint32_t* nodes) {
+  for (auto& e : edges) {
+    uint32_t from = nodes[e.from], found = none;
+    for (uint32_t i = from; from != none && i-- > 0 && i + window >= from;) {
+      int8_t operand;
+      if (p.records[i].what.index() == e.kind &&
+          links(p, e, from, i, operand)) {
+        found = i;
+        break;
+      }
+    }
+    nodes[1 + (&e - edges.data())] = found;
+  }
+}
+
+bool may_run_last(const Records& p, std::span<const uint32_t> members) {
+  for (uint32_t member : members) {
+    for (uint32_t k = member; member != none && ++k < p.records.size();) {
+      bool other =
+          std::find(members.begin(), members.end(), k) == members.end();
+      if (other && conflict(p.of(member), p.of(k))) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
 Program::Program(const Records& all, const FusedKernels& kernels)
     : Records(all), kernels(kernels) {
   nodes_.resize(records.size());

@@ -172,6 +172,26 @@ inline Records records_of(const Batch& b) {
   return {b.records, b.accesses, b.arguments};
 }
 
+// For records of an open batch, which run behind all others.
+// The last record of kind R that made the range; none if there is none near.
+constexpr uint32_t window = 64; // records that are near
+template <typename R>
+uint32_t find_maker(const Records& p, const Access& range) {
+  auto end = static_cast<uint32_t>(p.records.size());
+  for (uint32_t i = end; i-- > 0 && i + window >= end;) {
+    if (std::holds_alternative<R>(p.records[i].what) &&
+        same_range(p.output(i), range)) {
+      return i;
+    }
+  }
+  return none;
+}
+// nodes[e + 1]: the last record near that edge e leads to from its node, which
+// nodes[0] begins, or none.
+void trace(const Records& p, std::span<const Edge> edges, uint32_t* nodes);
+// Whether no other record after one of these (or none) depends on it.
+bool may_run_last(const Records& p, std::span<const uint32_t> members);
+
 // Records that become one, in ascending order unless the group runs last.
 struct Group {
   static constexpr uint32_t most = 3 * MAX_ROPE_PARTS;
@@ -272,7 +292,6 @@ class Program : public Records {
   const FusedKernels& kernels;
 
  private:
-  static constexpr uint32_t window = 64; // records
   static constexpr size_t most_growing = 2; // of the groups that run last
   // A record joins a group at most so many records behind the group's last.
   static constexpr uint32_t near_by = 10;

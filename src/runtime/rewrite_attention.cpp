@@ -6,99 +6,49 @@ namespace mlx::core::vulkan {
 
 namespace {
 
-// The scores, and the scale before them, are searched in so many records.
-constexpr uint32_t window = 64;
-
-bool touches(std::span<const Access> accesses, const Access& range) {
-  return std::any_of(accesses.begin(), accesses.end(), [&](auto& a) {
-    return overlap(a, range);
-  });
+// Whether a record reads the range as operand i and overwrites it.
+bool in_place(const Records& b, uint32_t record, int i, const Access& range) {
+  auto accesses = b.of(record);
+  return same_range(accesses[i], range) && same_range(accesses.back(), range);
 }
 
-// Whether a record reads and writes just the range, its output last.
-bool in_place(std::span<const Access> accesses, const Access& range) {
-  return !accesses.empty() && accesses.back().write &&
-      same_range(accesses.back(), range) &&
-      std::any_of(accesses.begin(), accesses.end() - 1, [&](auto& a) {
-        return same_range(a, range);
-      });
-}
-
-// Whether no other record after a member depends on it. The members run after
-// all of those records.
-bool is_intact(const Records& b, const AttentionRecords& found) {
-  for (uint32_t member : {found.scale, found.scores, found.mask}) {
-    for (uint32_t k = member; member != none && ++k < b.records.size();) {
-      bool is_member =
-          k == found.scores || k == found.mask || k == found.softmax;
-      if (!is_member && conflict(b.of(member), b.of(k))) {
-        return false;
-      }
-    }
-  }
-  return true;
-}
-
-// The record that made x for the scores alone: q times a number.
-uint32_t find_scale(const Records& b, uint32_t scores) {
-  const Access& x = b.of(scores)[0];
-  auto& what = b.what<ScoresRecord>(scores);
-  uint32_t first = scores > window ? scores - window : 0;
-  for (uint32_t i = scores; what.last_use && i-- > first;) {
-    auto accesses = b.of(i);
-    if (touches(accesses, x)) {
-      auto* scale = std::get_if<PerRowRecord>(&b.records[i].what);
-      bool is = scale && !scale->divides && scale->rows == 1 &&
-          scale->type == what.type && accesses.size() == 3 &&
-          same_range(accesses[2], x);
-      return is ? i : none;
-    }
-  }
-  return none;
+// Whether a record is q times a number, made for the scores alone.
+bool scales(const Records& b, uint32_t record, const ScoresRecord& scores) {
+  auto& what = b.what<PerRowRecord>(record);
+  return scores.last_use && !what.divides && what.rows == 1 &&
+      what.type == scores.type;
 }
 
 } // namespace
 
 AttentionRecords find_attention(const Records& b, const Access& weights) {
-  AttentionRecords found;
-  auto last = static_cast<uint32_t>(b.records.size());
-  uint32_t first = last > window ? last - window : 0;
-  for (uint32_t i = last; i-- > first;) {
-    auto accesses = b.of(i);
-    if (!touches(accesses, weights)) {
-      continue;
-    }
-    auto& what = b.records[i].what;
-    if (found.softmax == none) {
-      if (!std::holds_alternative<SoftmaxRecord>(what) ||
-          !in_place(accesses, weights)) {
-        return {}; // not a product of attention weights
-      }
-      found.softmax = i;
-    } else if (std::holds_alternative<MaskRecord>(what)) {
-      if (found.mask != none || !in_place(accesses, weights)) {
-        count_missed(rule_of("attention"), Miss::Form);
-        return {};
-      }
-      found.mask = i;
-    } else {
-      if (!std::holds_alternative<ScoresRecord>(what) ||
-          !same_range(accesses.back(), weights) || accesses.size() != 5) {
-        return {};
-      }
-      found.scores = i;
-      break;
-    }
+  using Q = QuantizedAttention;
+  uint32_t nodes[1 + std::size(Q::edges)];
+  nodes[0] = find_maker<SoftmaxRecord>(b, weights);
+  if (nodes[0] == none || !in_place(b, nodes[0], SoftmaxRecord::X, weights)) {
+    return {}; // not a product of attention weights
   }
-  if (!found.found()) {
-    return found;
+  trace(b, Q::edges, nodes);
+  auto [softmax, scores, mask, scale] = nodes;
+  if (scores == none) {
+    return {};
   }
-  found.scale = find_scale(b, found.scores);
-  if (found.has_scale() && !is_intact(b, found)) {
+  bool masked = mask != none && mask > scores;
+  if (masked &&
+      !in_place(b, mask, 1 - b.what<MaskRecord>(mask).mask, weights)) {
+    count_missed(rule_of(Q::name), Miss::Form);
+    return {};
+  }
+  AttentionRecords found{none, scores, masked ? mask : none, softmax};
+  if (scale != none && scales(b, scale, b.what<ScoresRecord>(scores))) {
+    found.scale = scale;
+    if (may_run_last(b, found.all())) {
+      return found;
+    }
     found.scale = none; // its result is still used
   }
-  if (!is_intact(b, found)) {
-    count_missed(rule_of("attention"), Miss::Order);
+  if (!may_run_last(b, found.all())) {
+    count_missed(rule_of(Q::name), Miss::Order);
     return {};
   }
   return found;

@@ -6,11 +6,13 @@
 // (docs/dev/rewrites.md). Pure.
 #pragma once
 
+#include <array>
+
 #include "runtime/rewrite.h"
 
 namespace mlx::core::vulkan {
 
-// Records of an open batch that are about to be replaced, in order.
+// Records of an open batch that are about to be replaced; none: not there.
 struct AttentionRecords {
   uint32_t scale = none; // q times a number, with PerRowRecord
   uint32_t scores = none; // with ScoresRecord
@@ -20,11 +22,8 @@ struct AttentionRecords {
   bool found() const {
     return scores != none;
   }
-  bool has_mask() const {
-    return mask != none;
-  }
-  bool has_scale() const {
-    return scale != none;
+  std::array<uint32_t, 4> all() const { // in order
+    return {scale, scores, mask, softmax};
   }
 };
 

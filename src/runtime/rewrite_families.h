@@ -50,8 +50,8 @@ struct Edge {
 };
 // Edges to a record R, from the first or second operand if none is given.
 template <typename R>
-constexpr Edge reads(int8_t operand) {
-  return {.operand = operand, .kind = kind_of<R>()};
+constexpr Edge reads(int8_t operand, uint8_t from = 0) {
+  return {operand, kind_of<R>(), from};
 }
 template <typename R>
 constexpr Edge reads_part(int8_t operand) {
@@ -228,6 +228,17 @@ struct Experts {
       joins<AddRecord>("combine", residual, overwrites<SumRecord>())};
 };
 
+// Attention over a quantized cache: the records before the product that is
+// being encoded (rewrite_attention.h). Node 0 is their softmax; scores, mask
+// and softmax have one place.
+struct QuantizedAttention {
+  static constexpr std::string_view name = "attention";
+  static constexpr Edge edges[]{
+      reads<ScoresRecord>(SoftmaxRecord::X),
+      reads<MaskRecord>(SoftmaxRecord::X),
+      reads<PerRowRecord>(ScoresRecord::X, 1)};
+};
+
 template <typename... F>
 struct FamilyList {
   using Parts = std::variant<F...>;
@@ -279,7 +290,7 @@ struct RuleNames {
 constexpr RuleNames rule_names = [] {
   RuleNames all;
   Families::each_pattern([&](auto& p) { all.add(p.name); });
-  all.add("attention"); // over a quantized cache (rewrite_attention.h)
+  all.add(QuantizedAttention::name);
   return all;
 }();
 consteval Rule rule_of(std::string_view name) {

@@ -56,7 +56,7 @@ class Chain {
 TEST_CASE("attention over a quantized cache is found") {
   auto plain = Chain().other({{Other}}, {Q}).scores().softmax().find();
   CHECK(plain.found());
-  CHECK(!plain.has_mask());
+  CHECK(plain.mask == none);
   CHECK(plain.scores == 1);
   CHECK(plain.softmax == 2);
 
@@ -78,13 +78,13 @@ TEST_CASE("the scale of a query is part of it where nobody else wants it") {
   for (Cells x : {Cells{Other}, Cells{Q}}) {
     auto found = Chain().other({{Y}}, x).scale(x).scores().softmax().find();
     CHECK(found.found());
-    CHECK(found.has_scale());
+    CHECK(found.scale != none);
     CHECK(found.scale == 1);
     CHECK(found.scores == 2);
   }
   auto whole = [](const Chain& c) {
     auto found = c.find();
-    return found.found() && !found.has_scale();
+    return found.found() && found.scale == none;
   };
   CHECK(whole(Chain().scale({Other}).scores({R}, false).softmax()));
   CHECK(whole(Chain().scale({Other}, 2).scores().softmax()));

@@ -10,7 +10,7 @@ namespace mlx::core::vulkan {
 
 namespace {
 
-enum Side { X, Codes, Scales, Biases }; // ProductStack's operands
+enum Side { X, Codes, Scales, Biases }; // ProductStack's, as ScoresRecord's
 
 // Composition of a stack of products: sequences, KV heads, and the heads that
 // share a KV head, the last axes of each operand in this order.
@@ -195,8 +195,8 @@ bool describe(
       !aligned(values.w.offset(), a.v_codes_strides, bytes)) {
     return is_other();
   }
-  p.scaled = r.has_scale();
-  if (r.has_mask()) {
+  p.scaled = r.scale != none;
+  if (r.mask != none) {
     auto& m = batch.what<MaskRecord>(r.mask);
     p.mask = m.adds ? 2 : 1;
     if (m.type != p.type || !mask_strides(m, h, p, a.mask_strides)) {
@@ -215,7 +215,7 @@ uint32_t read(
     Binding* reads) {
   uint32_t n = 0;
   reads[n++] = bound(batch, r.scores, X);
-  if (r.has_scale()) {
+  if (r.scale != none) {
     // Reads the scale's input, whose layout is that of its output.
     auto made = batch.output_address(r.scale);
     auto x = batch.address(r.scores, X);
@@ -229,7 +229,7 @@ uint32_t read(
   reads[n++] = bind(values.w);
   reads[n++] = bind(values.scales);
   reads[n++] = bind(*values.side);
-  if (r.has_mask()) {
+  if (r.mask != none) {
     auto& mask = batch.what<MaskRecord>(r.mask);
     reads[n++] = bound(batch, r.mask, mask.mask);
     if (!mask.adds) {
@@ -264,7 +264,7 @@ void dispatch(
   auto& a = found.args;
   Grid grid = set_decode(a, p, plan, 1);
   uint32_t members[4], joined = 0;
-  for (uint32_t member : {r.scale, r.scores, r.mask, r.softmax}) {
+  for (uint32_t member : r.all()) {
     if (member != none) {
       members[joined++] = member;
     }
