@@ -86,7 +86,6 @@ class Kernels : public FusedKernels {
     auto describe = [&](auto& v) {
       auto defines = v.defines();
       kernel.name = log_name(v.file, defines);
-      kernel.args_size = uint32_t(block_of(v));
     };
     std::visit(describe, joined);
     return &kernel;
@@ -124,21 +123,6 @@ class Kernels : public FusedKernels {
  private:
   bool refuses_next() {
     return refuses > 0 && refuses-- > 0;
-  }
-  // Bytes of the argument block.
-  template <typename V>
-  static size_t block_of(const V& v) {
-    return offsetof(FusedMatvecArgs<MAX_SETS>, sets) +
-        v.SETS * sizeof(MatvecSet);
-  }
-  static size_t block_of(const RopeCacheVariant&) {
-    return sizeof(RopeCacheArgs);
-  }
-  static size_t block_of(const RouterVariant&) {
-    return 6 * 8 + sizeof(RouterArgs);
-  }
-  static size_t block_of(const ExpertVariant&) {
-    return sizeof(ExpertArgs);
   }
   std::deque<std::pair<JoinedKernel, BuiltKernel>> known_;
   std::vector<JoinedKernel> refused_;
