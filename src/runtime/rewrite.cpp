@@ -70,17 +70,18 @@ bool holds_heads(const Records& p, uint32_t a, uint32_t i, uint32_t b) {
 } // namespace
 
 void trace(const Records& p, std::span<const Edge> edges, uint32_t* nodes) {
+  uint32_t* to = nodes;
   for (auto& e : edges) {
-    uint32_t from = nodes[e.from], found = none;
+    uint32_t from = nodes[e.from];
+    *++to = none;
     for (uint32_t i = from; from != none && i-- > 0 && i + window >= from;) {
       int8_t operand;
       if (p.records[i].what.index() == e.kind &&
           links(p, e, from, i, operand)) {
-        found = i;
+        *to = i;
         break;
       }
     }
-    nodes[1 + (&e - edges.data())] = found;
   }
 }
 

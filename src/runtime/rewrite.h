@@ -172,9 +172,10 @@ inline Records records_of(const Batch& b) {
   return {b.records, b.accesses, b.arguments};
 }
 
-// For records of an open batch, which run behind all others.
-// The last record of kind R that made the range; none if there is none near.
-constexpr uint32_t window = 64; // records that are near
+constexpr uint32_t window = 64; // records that a pattern spans at most
+
+// Of an open batch: the last record of kind R near its end that made the range,
+// or none.
 template <typename R>
 uint32_t find_maker(const Records& p, const Access& range) {
   auto end = static_cast<uint32_t>(p.records.size());
@@ -186,10 +187,11 @@ uint32_t find_maker(const Records& p, const Access& range) {
   }
   return none;
 }
-// nodes[e + 1]: the last record near that edge e leads to from its node, which
-// nodes[0] begins, or none.
+// From nodes[0], sets each nodes[e + 1]: the last record that edge e leads to,
+// or none.
 void trace(const Records& p, std::span<const Edge> edges, uint32_t* nodes);
-// Whether no other record after one of these (or none) depends on it.
+// Whether these records, of which any may be none, may run behind all others:
+// no other one after them conflicts.
 bool may_run_last(const Records& p, std::span<const uint32_t> members);
 
 // Records that become one, in ascending order unless the group runs last.
@@ -213,7 +215,7 @@ struct Group {
     return std::count(members, members + size, record) > 0;
   }
   bool runs_last() const {
-    return Families::runs_last[parts.index()];
+    return Families::run_last[parts.index()];
   }
 };
 

@@ -239,30 +239,32 @@ struct QuantizedAttention {
       reads<PerRowRecord>(ScoresRecord::X, 1)};
 };
 
+// Whether a family's groups run in the place of their last record.
+template <typename F>
+constexpr bool runs_last = requires {
+  F::runs_last;
+};
+
 template <typename... F>
 struct FamilyList {
   using Parts = std::variant<F...>;
   using Kernel = decltype((... + std::declval<typename F::Kernels>()));
-  // By family: whether a group runs in the place of its last record.
-  static constexpr bool runs_last[]{requires {F::runs_last;
-}...
-}; // namespace mlx::core::vulkan
+  static constexpr bool run_last[] = {runs_last<F>...};
 
-// Calls f(pattern) for all, each with its family's number, in the order in
-// which they are tried.
-static constexpr void each_pattern(auto f) {
-  uint8_t family = 0;
-  auto each = [&](auto& patterns) {
-    for (Pattern p : patterns) {
-      p.family = family;
-      f(p);
-    }
-    ++family;
-  };
-  (each(F::patterns), ...);
-}
-}
-;
+  // Calls f(pattern) for all, each with its family's number, in the order in
+  // which they are tried.
+  static constexpr void each_pattern(auto f) {
+    uint8_t family = 0;
+    auto each = [&](auto& patterns) {
+      for (Pattern p : patterns) {
+        p.family = family;
+        f(p);
+      }
+      ++family;
+    };
+    (each(F::patterns), ...);
+  }
+};
 template <typename... V, typename... W>
 std::variant<V..., W...> operator+(std::variant<V...>, std::variant<W...>);
 
