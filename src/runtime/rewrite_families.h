@@ -268,7 +268,7 @@ struct FamilyList {
 template <typename... V, typename... W>
 std::variant<V..., W...> operator+(std::variant<V...>, std::variant<W...>);
 
-// The first one's kernel has a default, which empty groups hold.
+// An empty group holds the first one, whose kernel has a default.
 using Families = FamilyList<HeadChains, Products, Router, Experts>;
 using JoinedKernel = Families::Kernel;
 

@@ -10,11 +10,11 @@ namespace mlx::core::vulkan {
 
 namespace {
 
-enum Side { X, Codes, Scales, Biases }; // ProductStack's, as ScoresRecord's
+using enum ScoresRecord::Operand; // as ProductStack has them
 
 // Composition of a stack of products: sequences, KV heads, and the heads that
 // share a KV head, the last axes of each operand in this order.
-struct Heads {
+struct StackAxes {
   uint32_t batches = 1, kv_heads = 1, gqa = 1;
 
   uint32_t all() const {
@@ -35,7 +35,7 @@ int64_t stride(const ProductStack& s, int operand, uint32_t step) {
 }
 
 // Whether the stack's axes are whole axes of `h`, which strides can describe.
-bool made_of(const ProductStack& s, const Heads& h) {
+bool made_of(const ProductStack& s, const StackAxes& h) {
   uint32_t n = 1;
   for (int d = s.ndim; d-- > 0;) {
     n *= s.shape[d];
@@ -47,12 +47,12 @@ bool made_of(const ProductStack& s, const Heads& h) {
 }
 
 // Finds heads that share a KV head by strides of 0 in the values.
-Heads heads_of(const array& weights, const ProductStack& s) {
-  Heads h;
+StackAxes axes_of(const array& weights, const ProductStack& s) {
+  StackAxes h;
   int d = weights.ndim() - 3;
   auto shared = [&](int operand) { return stride(s, operand, 1) == 0; };
-  if (d > 0 && weights.shape(d) > 1 && shared(Codes) && shared(Scales) &&
-      shared(Biases)) {
+  if (d > 0 && weights.shape(d) > 1 && shared(W) && shared(Scales) &&
+      shared(Side)) {
     h.gqa = weights.shape(d--);
   }
   h.kv_heads = weights.shape(d--);
@@ -62,7 +62,8 @@ Heads heads_of(const array& weights, const ProductStack& s) {
   return h;
 }
 
-ItemStrides item_strides(const ProductStack& s, int operand, const Heads& h) {
+ItemStrides
+item_strides(const ProductStack& s, int operand, const StackAxes& h) {
   return {
       h.batches > 1 ? stride(s, operand, h.gqa * h.kv_heads) : 0,
       h.kv_heads > 1 ? stride(s, operand, h.gqa) : 0};
@@ -71,7 +72,7 @@ ItemStrides item_strides(const ProductStack& s, int operand, const Heads& h) {
 // Strides of q; false if heads are not evenly spaced or strides exceed 32 bits.
 bool query_strides(
     const StackedProductArgs& scores,
-    const Heads& h,
+    const StackAxes& h,
     ShortStrides& out) {
   auto& s = scores.stack;
   int64_t batch = h.batches > 1 ? stride(s, X, h.gqa * h.kv_heads) : 0;
@@ -95,7 +96,7 @@ bool query_strides(
 // Strides of a mask over scores (.., [KV heads,] heads, rows, keys).
 bool mask_strides(
     const MaskRecord& m,
-    const Heads& h,
+    const StackAxes& h,
     const AttentionProblem& p,
     MaskStrides& out) {
   const uint32_t extents[] = {h.batches, h.kv_heads, h.gqa, p.queries, p.keys};
@@ -154,7 +155,7 @@ bool describe(
   auto& what = batch.what<ScoresRecord>(r.scores);
   auto k = batch.args<ScoresRecord>(r.scores);
   auto& format = shape.common;
-  Heads h = heads_of(values.x, v.stack);
+  StackAxes h = axes_of(values.x, v.stack);
   if (what.type != format.T || what.bits != format.BITS ||
       what.group != format.GROUP || k.M != v.M || k.N != v.K ||
       k.stack.batch != v.stack.batch || k.K > max_head_dim ||
@@ -163,7 +164,7 @@ bool describe(
     return is_other();
   }
   if (h.gqa > 1) {
-    for (int side : {Codes, Scales, Biases}) {
+    for (int side : {W, Scales, Side}) {
       if (stride(k.stack, side, 1)) {
         return is_other();
       }
@@ -182,16 +183,16 @@ bool describe(
       .bits = static_cast<uint32_t>(format.BITS),
       .group = static_cast<uint32_t>(format.GROUP)};
   auto& a = found.args;
-  a.k_codes_strides = item_strides(k.stack, Codes, h);
+  a.k_codes_strides = item_strides(k.stack, W, h);
   a.k_scales_strides = item_strides(k.stack, Scales, h);
-  a.k_biases_strides = item_strides(k.stack, Biases, h);
-  a.v_codes_strides = item_strides(v.stack, Codes, h);
+  a.k_biases_strides = item_strides(k.stack, Side, h);
+  a.v_codes_strides = item_strides(v.stack, W, h);
   a.v_scales_strides = item_strides(v.stack, Scales, h);
-  a.v_biases_strides = item_strides(v.stack, Biases, h);
+  a.v_biases_strides = item_strides(v.stack, Side, h);
   // Both caches must be aligned to chunks of codes; rows are whole chunks.
   uint32_t bytes = code_chunk * p.bits / 8;
   if (!query_strides(k, h, a.q_strides) ||
-      !aligned(batch.address(r.scores, Codes), a.k_codes_strides, bytes) ||
+      !aligned(batch.address(r.scores, W), a.k_codes_strides, bytes) ||
       !aligned(values.w.offset(), a.v_codes_strides, bytes)) {
     return is_other();
   }
@@ -223,7 +224,7 @@ uint32_t read(
     reads[0].offset += static_cast<int64_t>(x - made);
     reads[n++] = bound(batch, r.scale, 1);
   }
-  for (uint32_t i : {Codes, Scales, Biases}) {
+  for (uint32_t i : {W, Scales, Side}) {
     reads[n++] = bound(batch, r.scores, i);
   }
   reads[n++] = bind(values.w);
