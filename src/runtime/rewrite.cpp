@@ -58,13 +58,17 @@ bool links(
 // Whether operand i of record a holds just the heads that record b writes.
 bool holds_heads(const Records& p, uint32_t a, uint32_t i, uint32_t b) {
   bool output = i + 1 == p.of(a).size();
-  if (!p.heads(a) || (i != 0 && !output)) {
+  if (output && a == b) {
+    return true;
+  }
+  const Heads* made = p.heads(a);
+  auto side = output ? Heads::out : Heads::in;
+  if (!made || (i != 0 && !output) ||
+      p.heads_at(a, side) != p.heads_at(b, Heads::out)) {
     return false;
   }
-  auto side = output ? Heads::out : Heads::in;
-  Heads h = *p.heads(a);
-  return p.heads_at(a, side) == p.heads_at(b, Heads::out) &&
-      h.align(side, *p.heads(b), Heads::out);
+  Heads h = *made;
+  return h.align(side, *p.heads(b), Heads::out);
 }
 
 } // namespace
