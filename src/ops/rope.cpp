@@ -28,6 +28,16 @@ bool middle_stride(const array& x, int64_t& stride) {
   return shape.size() == 1;
 }
 
+// None if their items have gaps.
+Heads heads_of(const RopeArgs& p, size_t item_size) {
+  int64_t row = p.D, head = row * p.L;
+  const HeadAxis axes[]{
+      {p.B, p.b_stride, head * p.N},
+      {p.N, p.n_stride, head},
+      {p.L, p.t_stride, row}};
+  return p.d_stride == 1 ? vulkan::heads_of(row, axes, item_size) : Heads{};
+}
+
 } // namespace
 
 bool RoPE::use_fallback(Stream s) {
@@ -98,17 +108,7 @@ void RoPE::eval_gpu(
           needs_large_index(out)};
   Descriptor what;
   if (forward_ && !v.LARGE) {
-    RopeRecord record{v.T, traditional_, freqs};
-    if (p.d_stride == 1) {
-      int64_t row = p.D, head = row * p.L;
-      record.heads = heads_of(
-          p.D,
-          {{p.B, p.b_stride, head * p.N},
-           {p.N, p.n_stride, head},
-           {p.L, p.t_stride, row}},
-          x.itemsize());
-    }
-    what = record;
+    what = RopeRecord{v.T, traditional_, freqs, heads_of(p, x.itemsize())};
   }
   FewOperands reads{x, offset};
   if (freqs) {

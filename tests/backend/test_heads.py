@@ -46,12 +46,14 @@ def test_same_bits(plain, memory):
 @pytest.mark.parametrize("dtype", [mx.float16, mx.bfloat16, mx.float32])
 def test_copies_of_other_types_keep_their_bits(dtype, dims):
     """Records have no type of a copy's items: integers, which may be NaNs of the
-    heads' type, join a rotation if they are as long as heads."""
+    heads' type, join a rotation if they are as long as its items."""
     rng = np.random.default_rng(dims)
-    bits = rng.integers(0, 1 << 32, (2, 6, dims), np.uint32)
-    bits[:, :3] |= 0x7FC07C00  # NaNs of every type
+    integer = np.uint16 if dtype.size == 2 else np.uint32
+    bits = rng.integers(0, 1 << 8 * dtype.size, (2, 6, dims), integer)
+    bits[:, :3] |= integer(0x7FC07FC0 >> (32 - 8 * dtype.size))  # NaNs of every type
     heads = mx.array(rng.normal(size=(1, 8, 1, dims)), dtype)
-    kept, new = mx.zeros((2, 9, dims), mx.uint32), mx.array(bits)
+    new = mx.array(bits)
+    kept = mx.zeros((2, 9, dims), new.dtype)
     mx.eval(heads, kept, new)
     before = native.counters()["rewrites_rope"]
     turned = mx.fast.rope(heads, dims, traditional=False, base=1e4, scale=1, offset=3)
