@@ -67,7 +67,8 @@ struct Buffer : PinState { // the pin of the batches that use it
 
   const size_t size; // bytes the allocator accounts for
   std::atomic<BufferKind> kind;
-  Buffer* next_free = nullptr; // in FreeLists
+  Buffer* next_free = nullptr; // in MemoryCache
+  uint64_t cached_at = 0; // there
   std::shared_ptr<ExpertCache> experts; // of weights in place
 
   bool mirrored() const {
