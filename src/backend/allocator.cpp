@@ -7,16 +7,13 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
-#include <mutex>
 #include <utility>
 
-#include "backend/deferred_free.h"
 #include "backend/stream.h"
-#include "mlx/backend/common/buffer_cache.h"
 #include "mlx/backend/gpu/device_info.h"
 #include "mlx/memory.h"
 #include "runtime/device.h"
-#include "runtime/free_lists.h"
+#include "runtime/memory_cache.h"
 #include "runtime/recorder.h"
 #include "vk/config.h"
 
@@ -62,19 +59,13 @@ class VulkanAllocator : public allocator::Allocator {
   }
 
   VulkanAllocator() {
-    limit = device_memory_size() / 100 * 95;
-    cache_limit_ = limit;
-    for (auto& c : caches_) {
-      c = new_cache();
-    }
-    set_trim_hook([] { the().free_cached(); });
-    // A forked child finds the caches whole and unlocked.
-    auto lock = [] { std::lock(the().mutex_, the().deferred.mutex()); };
-    auto unlock = [] {
-      the().deferred.mutex().unlock();
-      the().mutex_.unlock();
-    };
-    pthread_atfork(lock, unlock, unlock);
+    limit = cache.limit();
+    set_trim_hook([] { the().cache.free_all(); });
+    // A forked child finds the cache whole and unlocked.
+    pthread_atfork(
+        [] { the().cache.lock(); },
+        [] { the().cache.unlock(false); },
+        [] { the().cache.unlock(true); });
   }
 
   allocator::Buffer malloc(size_t size) override {
@@ -85,29 +76,12 @@ class VulkanAllocator : public allocator::Allocator {
     Placement placement = current_placement();
     auto kind =
         device ? device->memory().kind_for(size, placement) : BufferKind::Heap;
-    Buffer* buffer = nullptr;
-    {
-      std::lock_guard lock(mutex_);
-      if (!config().debug_guard && !runs_unwatched(device)) {
-        buffer = small_.take(kind, size);
-        if (!buffer) {
-          buffer = cache(kind).reuse_from_cache(size);
-        }
-        if (!buffer) {
-          buffer = deferred.take(kind, size);
-        }
-      }
-      if (!buffer) {
-        size_t used = counted() + (placement == Placement::InPlace ? 0 : size);
-        size_t most = most_allowed(device);
-        if (used + cached_locked() + deferred.bytes() > most) {
-          deferred.finish();
-          trim_locked(most > used ? most - used : 0);
-        }
-      }
-    }
+    bool reuses = !config().debug_guard && !runs_unwatched(device);
+    Buffer* buffer = reuses ? cache.take(kind, size) : nullptr;
     if (!buffer) {
-      deferred.make_room(size);
+      size_t used = counted() + (placement == Placement::InPlace ? 0 : size);
+      size_t most = most_allowed(device);
+      cache.make_room(size, most - std::min(most, used));
       buffer = device ? allocate(*device, kind, size, placement)
                       : Memory::allocate_heap(size);
     }
@@ -128,17 +102,9 @@ class VulkanAllocator : public allocator::Allocator {
     if (config().debug_guard) {
       check_guard(*b);
     }
-    if (!recycle(*b)) {
-      destroy(b);
-      return;
-    }
-    std::unique_lock lock(mutex_);
-    if (cached_locked() + b->size <= cache_limit_) {
-      if (!small_.put(b)) {
-        cache(b->kind).recycle_to_cache(b);
-      }
+    if (recycle(*b)) {
+      cache.put(b);
     } else {
-      lock.unlock();
       destroy(b);
     }
   }
@@ -155,68 +121,12 @@ class VulkanAllocator : public allocator::Allocator {
     size_t all = active;
     return all - std::min(all, in_place);
   }
-  size_t cached() {
-    deferred.finish(); // bytes that clear_cache() reported as freed
-    std::lock_guard lock(mutex_);
-    return cached_locked();
-  }
-  size_t set_cache_limit(size_t n) {
-    deferred.finish();
-    std::lock_guard lock(mutex_);
-    std::swap(cache_limit_, n);
-    trim_locked(cache_limit_);
-    if (cache_limit_ < FreeLists::reserve) {
-      destroy_all(small_.take_all());
-    }
-    return n;
-  }
-  // The bytes that no array uses.
-  void free_cached() {
-    deferred.finish();
-    std::lock_guard lock(mutex_);
-    trim_locked(0);
-    destroy_all(small_.take_all());
-  }
-  // The same without a few small buffers, which do not count as cache. They are
-  // freed later (deferred_free.h).
-  void clear_cache() {
-    Caches leave;
-    Buffer* list;
-    {
-      std::lock_guard lock(mutex_);
-      list = small_.take_all_but_reserve();
-      bool any = list;
-      for (size_t i = 0; i < buffer_kinds; ++i) {
-        if (caches_[i]->cache_size() > 0) {
-          leave[i] = std::exchange(caches_[i], new_cache());
-          any = true;
-        }
-      }
-      if (!any) {
-        return;
-      }
-    }
-    if (device_if_started()) {
-      deferred.add(std::move(leave), list);
-    } else {
-      destroy_all(list);
-    }
-  }
 
   // The bytes of arrays now and at most, and the limit of arrays and cache.
   std::atomic<size_t> active{0}, peak{0}, limit{0};
-  DeferredFree deferred{destroy};
+  MemoryCache cache{destroy, device_memory_size() / 100 * 95};
 
  private:
-  static constexpr size_t page_size = 16384; // as MLX rounds sizes for reuse
-  using Cache = DeferredFree::Cache;
-  using Caches = DeferredFree::Caches;
-
-  static std::unique_ptr<Cache> new_cache() {
-    return std::make_unique<Cache>(
-        page_size, [](Buffer* b) { return b->size; }, destroy);
-  }
-
   // The limit of arrays and cache; other programs use the device too.
   size_t most_allowed(vulkan::Device* device) const {
     return device ? std::min<size_t>(limit, device->memory().budget())
@@ -232,21 +142,19 @@ class VulkanAllocator : public allocator::Allocator {
       size_t size,
       Placement placement) {
     auto& memory = device.memory();
-    if (placement != Placement::Device || size <= FreeLists::largest ||
+    if (placement != Placement::Device || size <= MemoryCache::small ||
         config().debug_guard || runs_unwatched(&device)) {
       return memory.allocate(size, placement);
     }
     if (auto* b = memory.allocate_in_blocks(size, placement)) {
       return b;
     }
-    auto wanted = [=](const Buffer& b) { // BufferCache reuses these
-      return b.kind == kind && b.size >= size &&
-          b.size < std::min(2 * size, size + 2 * page_size);
+    auto wanted = [=](const Buffer& b) {
+      return b.kind == kind && MemoryCache::fits(b.size, size);
     };
     if (device.recorder().wait_for_release(wanted) &&
         !runs_unwatched(&device)) {
-      std::lock_guard lock(mutex_);
-      if (auto* b = cache(kind).reuse_from_cache(size)) {
+      if (auto* b = cache.take(kind, size)) {
         return b;
       }
     }
@@ -268,51 +176,12 @@ class VulkanAllocator : public allocator::Allocator {
       std::abort();
     }
   }
-
-  // A buffer is reused only for its own kind.
-  Cache& cache(BufferKind kind) {
-    return *caches_[static_cast<size_t>(kind)];
-  }
-
-  size_t cached_locked() const {
-    size_t n = small_.bytes();
-    for (auto& c : caches_) {
-      n += c->cache_size();
-    }
-    return n;
-  }
-
-  void trim_locked(size_t keep) {
-    for (auto& c : caches_) {
-      size_t total = cached_locked();
-      if (total <= keep) {
-        return;
-      }
-      if (c->cache_size() > 0) {
-        c->release_cached_buffers(std::min(total - keep, c->cache_size()));
-      }
-    }
-    if (cached_locked() > keep) {
-      destroy_all(small_.take_all());
-    }
-  }
-
-  static void destroy_all(Buffer* list) {
-    while (list) {
-      destroy(std::exchange(list, list->next_free));
-    }
-  }
-
-  size_t cache_limit_;
-  mutable std::mutex mutex_;
-  FreeLists small_;
-  Caches caches_; // of buffers that small_ does not hold
 };
 
 } // namespace
 
-void stop_deferred_free() {
-  VulkanAllocator::the().deferred.stop();
+void stop_memory_cache() {
+  VulkanAllocator::the().cache.stop();
 }
 
 } // namespace vulkan
@@ -357,13 +226,13 @@ size_t get_memory_limit() {
   return vulkan::VulkanAllocator::the().limit;
 }
 size_t get_cache_memory() {
-  return vulkan::VulkanAllocator::the().cached();
+  return vulkan::VulkanAllocator::the().cache.bytes();
 }
 size_t set_cache_limit(size_t limit) {
-  return vulkan::VulkanAllocator::the().set_cache_limit(limit);
+  return vulkan::VulkanAllocator::the().cache.set_limit(limit);
 }
 void clear_cache() {
-  vulkan::VulkanAllocator::the().clear_cache();
+  vulkan::VulkanAllocator::the().cache.clear(!vulkan::device_if_started());
 }
 // Vulkan has no call for residency, and device memory is resident. The limit is
 // stored only to be returned by the next call.

@@ -100,7 +100,7 @@ void init() {
     vulkan::drain_cpu_streams();
     // Files that are being read into memory that the driver unmaps.
     vulkan::device().staging().drain(std::chrono::seconds(10));
-    vulkan::stop_deferred_free();
+    vulkan::stop_memory_cache();
   });
 }
 

@@ -48,8 +48,8 @@ std::vector<array> eval_order(std::vector<array> outputs, Stream stream);
 // As MLX's eval: waits while too many batches or bytes are under way.
 void wait_for_room(Stream stream);
 
-// Ends the allocator's thread at exit (deferred_free.h).
-void stop_deferred_free();
+// Ends the allocator's thread at exit (memory_cache.h).
+void stop_memory_cache();
 
 // Waits at exit for all CPU streams that work beside the GPU.
 void note_cpu_stream(Stream s);

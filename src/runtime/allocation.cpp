@@ -62,6 +62,8 @@ Allocations::Allocations(Device& device) : device_(device), blocks_(device) {
   info.instance = device.instance();
   info.vulkanApiVersion = VK_API_VERSION_1_2;
   info.pVulkanFunctions = &lookup;
+  auto callbacks = blocks_.callbacks();
+  info.pAllocationCallbacks = &callbacks;
   vk_check(vmaCreateAllocator(&info, &vma_), "vmaCreateAllocator");
 }
 

@@ -1,7 +1,6 @@
 #include "runtime/driver_memory.h"
 
 #include <algorithm>
-#include <map>
 #include <numeric>
 #include <span>
 #include <vector>
@@ -12,15 +11,6 @@
 namespace mlx::core::vulkan {
 
 namespace {
-
-// VMA's functions are told the device only.
-std::mutex all_mutex;
-std::map<VkDevice, DriverMemory*> all;
-
-DriverMemory& memory_of(VkDevice device) {
-  std::lock_guard lock(all_mutex);
-  return *all.at(device);
-}
 
 bool is_nvidia(const Caps& caps) {
   return caps.driver_id == VK_DRIVER_ID_NVIDIA_PROPRIETARY;
@@ -34,14 +24,6 @@ DriverMemory::DriverMemory(Device& device) : device_(device) {
     bool own = heap.flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT;
     heap_ = std::max(heap_, own ? heap.size : 0);
   }
-  std::lock_guard lock(all_mutex);
-  all[device.handle()] = this;
-}
-
-DriverMemory::~DriverMemory() {
-  release();
-  std::lock_guard lock(all_mutex);
-  all.erase(device_.handle());
 }
 
 VkDeviceSize DriverMemory::block_size() const {
@@ -49,17 +31,25 @@ VkDeviceSize DriverMemory::block_size() const {
   return large ? heap_ / 64 : 0;
 }
 
-void DriverMemory::replace(VmaVulkanFunctions& functions) {
-  functions.vkAllocateMemory = [](VkDevice device,
-                                  const VkMemoryAllocateInfo* info,
-                                  const VkAllocationCallbacks*,
-                                  VkDeviceMemory* memory) {
-    return memory_of(device).allocate(*info, *memory);
+// VMA passes its callbacks to the functions that make and destroy an object.
+// These have no functions of their own, so that no driver may see them.
+void DriverMemory::replace(VmaVulkanFunctions& f) {
+  using Callbacks = const VkAllocationCallbacks*;
+  static auto of = [](Callbacks c) -> auto& {
+    return *static_cast<DriverMemory*>(c->pUserData);
   };
-  functions.vkFreeMemory =
-      [](VkDevice device, VkDeviceMemory memory, const VkAllocationCallbacks*) {
-        memory_of(device).free(memory);
-      };
+  f.vkAllocateMemory = [](VkDevice, auto* info, Callbacks c, auto* memory) {
+    return of(c).allocate(*info, *memory);
+  };
+  f.vkFreeMemory = [](VkDevice, VkDeviceMemory memory, Callbacks c) {
+    of(c).free(memory);
+  };
+  f.vkCreateBuffer = [](VkDevice d, auto* info, Callbacks c, auto* buffer) {
+    return of(c).device_.vk().vkCreateBuffer(d, info, nullptr, buffer);
+  };
+  f.vkDestroyBuffer = [](VkDevice d, VkBuffer buffer, Callbacks c) {
+    of(c).device_.vk().vkDestroyBuffer(d, buffer, nullptr);
+  };
 }
 
 bool DriverMemory::release(VkDeviceSize most) {

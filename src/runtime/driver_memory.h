@@ -30,7 +30,9 @@ inline VkBufferCreateInfo array_buffer(VkDeviceSize size) {
 class DriverMemory {
  public:
   explicit DriverMemory(Device& device);
-  ~DriverMemory();
+  ~DriverMemory() {
+    release();
+  }
   DriverMemory(const DriverMemory&) = delete;
   DriverMemory& operator=(const DriverMemory&) = delete;
 
@@ -40,8 +42,14 @@ class DriverMemory {
   bool has_buffers(uint32_t type) const;
   // That of a block which VMA has.
   VkBuffer buffer_of(VkDeviceMemory block);
-  // Sets the functions that VMA must call instead of the driver's.
+  // Sets the functions that VMA must call instead of the driver's, with
+  // callbacks().
   static void replace(VmaVulkanFunctions& functions);
+  VkAllocationCallbacks callbacks() {
+    VkAllocationCallbacks c{};
+    c.pUserData = this;
+    return c;
+  }
   // Frees kept blocks, oldest first, until at most `most` bytes stay. Returns
   // whether it freed any.
   bool release(VkDeviceSize most = 0);

@@ -32,6 +32,27 @@ constexpr uint32_t kept_pointers = 2;
 
 std::atomic<void (*)()> trim_hook{nullptr};
 
+bool on_queue(const Completion& batch) {
+  auto ticket = batch.ticket();
+  return ticket != 0 && ticket != Completion::failed_ticket;
+}
+
+// Batches of other streams may be submitted first: an upload counts for them
+// once it is on the queue, and never if its batch failed. Until then each batch
+// makes its own.
+bool is_uploaded(
+    std::vector<std::shared_ptr<Completion>>& uploads,
+    const std::shared_ptr<Completion>& batch) {
+  bool any = std::any_of(uploads.begin(), uploads.end(), [](auto& upload) {
+    return on_queue(*upload);
+  });
+  if (any) {
+    uploads.clear();
+  }
+  return uploads.empty() ||
+      std::find(uploads.begin(), uploads.end(), batch) != uploads.end();
+}
+
 // Buffers that expect_download() names for the calling thread.
 thread_local std::vector<const Buffer*> expected;
 
@@ -232,8 +253,10 @@ void Memory::release(Buffer* b) {
   if (b->listed_) {
     std::lock_guard lock(mirror_mutex_);
     movable_.erase(b);
-    if (std::exchange(b->mirror_->moving, 0)) {
-      b->mirror_->orphan = std::exchange(b->device_, {});
+    auto& m = *b->mirror_;
+    if (m.moving != 0) { // it has no host side
+      m.moving = Buffer::Mirror::freed;
+      m.host = std::exchange(b->device_, {});
     }
   }
   in_place_bytes -= in_place(*b) ? b->size : 0;
@@ -244,7 +267,9 @@ void Memory::release(Buffer* b) {
     if (types_.one_memory || b->listed_) {
       lock.lock();
     }
-    free(b->mirror_->host);
+    if (b->mirror_->moving != Buffer::Mirror::freed) {
+      free(b->mirror_->host);
+    }
     std::free(b->mirror_->heap);
   }
   delete b;
@@ -264,8 +289,8 @@ bool Memory::recycle(Buffer& b) {
   if (in_place(b) || m.moving) {
     return false;
   }
+  bool touched = m.touched; // the next owner's too
   if (b.kind == BufferKind::Shared) {
-    bool touched = m.touched;
     m = {};
     m.touched = touched;
     return true;
@@ -287,6 +312,7 @@ bool Memory::recycle(Buffer& b) {
   auto host = now.host;
   now = {};
   now.host = host;
+  now.touched = touched && !device_born;
   b.used_ = b.listed_ ? 0 : Buffer::stays;
   if (!device_born) {
     b.kind = BufferKind::HostBorn; // it may have been BufferKind::Heap
@@ -309,7 +335,8 @@ Buffer* Memory::adopt(VkBuffer buffer, void* mapped, size_t size) const {
 Buffer* Memory::allocate_heap(size_t size) {
   auto b = std::make_unique<Buffer>(size, BufferKind::Heap);
   b->mirror_->heap = std::malloc(size + tail_padding);
-  b->mirror_->host_valid = true;
+  b->mirror_->sides = Sides::Host;
+  b->mirror_->touched = true;
   if (!b->mirror_->heap) {
     throw std::runtime_error(
         "[malloc] Unable to allocate " + std::to_string(size) +
@@ -351,44 +378,19 @@ void Memory::make_host_side(Buffer& b, bool over) {
   }
 }
 
-// Batches of other streams may be submitted first: an upload counts for them
-// once it is on the queue, and never if its batch failed. Until then each batch
-// makes its own.
-bool Memory::device_has_it(
-    Buffer& b,
-    const std::shared_ptr<Completion>& batch) {
-  auto& m = *b.mirror_;
-  if (!m.device_valid) {
-    m.uploads.clear();
-    return false;
-  }
-  if (m.uploads.empty()) {
-    return true;
-  }
-  bool here = false;
-  for (const auto& upload : m.uploads) {
-    auto ticket = upload->ticket();
-    if (ticket != 0 && ticket != Completion::failed_ticket) {
-      m.uploads.clear();
-      return true;
-    }
-    here |= upload == batch;
-  }
-  return here;
-}
-
 void Memory::append_upload(Batch& batch, Buffer& b, bool over) {
   auto& m = *b.mirror_;
   make_host_side(b, over);
   if (m.heap) {
     batch.host_copies.push_back({m.host.mapped, m.heap, b.size});
   }
-  if (m.host.host_apart && !m.returned) {
+  if (m.host.host_apart && m.touched) {
     batch.flushes.push_back({m.host, m.download});
   }
   append_copy(batch, m.host, b.device_, b.size, device_.work_limit().rates);
   uploaded += b.size;
-  if (m.returned || (types_.one_memory && b.kind == BufferKind::HostBorn)) {
+  if (m.sides == Sides::Returned ||
+      (types_.one_memory && b.kind == BufferKind::HostBorn)) {
     m.uploading++;
     batch.pins.keep(std::shared_ptr<void>(
         static_cast<void*>(nullptr),
@@ -400,21 +402,25 @@ void Memory::append_upload(Batch& batch, Buffer& b, bool over) {
 
 // Otherwise weights would be twice in the one memory. The first pointer was
 // used to fill the array; whoever asks again, such as a view, may keep the
-// pointer, so that the host side stays.
+// pointer, so that the host side stays. That of what returned to the card goes
+// unless the host has asked for it.
 void Memory::give_back_host_side(Buffer::Mirror& m, const Completion& upload) {
   std::lock_guard lock(mirror_mutex_);
-  auto ticket = upload.ticket();
-  bool done = ticket != 0 && ticket != Completion::failed_ticket &&
-      device_.timeline().seen() >= ticket;
+  bool done = on_queue(upload) && device_.timeline().seen() >= upload.ticket();
   auto& writer = m.cpu_writer;
   bool written = !writer.event || writer.event->signaled(writer.value);
-  bool spare = types_.one_memory ? m.host_valid && m.pointers < kept_pointers
-                                 : m.returned && m.pointers == 0;
+  bool spare = types_.one_memory
+      ? m.host_valid() && m.pointers < kept_pointers
+      : m.sides != Sides::Both && !m.touched && m.pointers == 0;
   if (--m.uploading == 0 && done && written && m.host.buffer && spare &&
-      m.device_valid && m.arrived() && !m.heap) {
-    free(m.host);
-    m.host_valid = m.returned = false;
-    m.uploads.clear();
+      m.arrived() && !m.heap) {
+    auto step = transition(m.sides, Use::Uploaded);
+    if (step.act == Act::FreeHost) {
+      free(m.host);
+      m.touched = false;
+      m.uploads.clear();
+    }
+    m.sides = step.next;
   }
 }
 
@@ -438,12 +444,19 @@ uint64_t Memory::prepare_for_device(
         if (!write && b.spill_ != Buffer::Spill::No) {
           bring_back(batch, b);
         }
-        bool covered = write && begin == 0 && end >= b.size;
         // Until a download is done, only a CPU stream's writer after it can
         // have changed the host side.
-        bool same = !m.cpu_writer.event && m.download && !m.download->reached();
-        bool upload = m.host_valid && !covered && !same &&
-            !device_has_it(b, batch.completion);
+        bool copy = !m.cpu_writer.event && m.download && !m.download->reached();
+        bool covered = write && begin == 0 && end >= b.size;
+        auto step = covered
+            ? Transition{Act::None, m.sides}
+            : transition(m.sides, copy ? Use::ReadCopy : Use::Read);
+        if (step.act == Act::Upload) {
+          m.uploads.clear();
+        }
+        bool upload = step.act == Act::Upload ||
+            (step.act == Act::UploadAgain &&
+             !is_uploaded(m.uploads, batch.completion));
         if (b.kind == BufferKind::Shared) {
           // Needed even before an overwrite: the cache could write back later.
           if (upload || m.touched) {
@@ -454,15 +467,12 @@ uint64_t Memory::prepare_for_device(
           append_upload(batch, b, over);
         }
         if (upload) {
-          m.device_valid = true;
           m.uploads.push_back(batch.completion);
         }
-        m.device_valid |= same;
+        m.sides = step.next;
         if (write) {
-          m.device_valid = true;
-          m.host_valid = false;
+          m.sides = transition(m.sides, Use::Write).next;
           m.uploads.clear();
-          m.download_recorded = false;
           m.last_write = batch.completion;
           if (m.heap) {
             // Only a donated array is overwritten, so no one else knows this
@@ -471,7 +481,7 @@ uint64_t Memory::prepare_for_device(
             m.heap = nullptr;
           }
         }
-        b.settled_ = m.device_valid && m.uploads.empty() && !in_place(b);
+        b.settled_ = m.device_valid() && m.uploads.empty() && !in_place(b);
       },
       b.size);
   return in_place(b) ? end - begin : 0;
@@ -483,10 +493,9 @@ void Memory::append_download(Batch& batch, Buffer& b, bool over) {
     batch.invalidations.push_back(b.device_);
   } else {
     make_host_side(b, over);
-    bool clean = std::exchange(m.returned, false);
     if (m.host.host_apart) {
       // The host's last writes must not be written back over the download.
-      if (!clean) {
+      if (m.touched) {
         batch.flushes.push_back({m.host, m.download});
       }
       batch.invalidations.push_back(m.host);
@@ -494,7 +503,6 @@ void Memory::append_download(Batch& batch, Buffer& b, bool over) {
     append_copy(batch, b.device_, m.host, b.size, device_.work_limit().rates);
     downloaded += b.size;
   }
-  m.download_recorded = true;
   m.download = batch.completion;
 }
 
@@ -507,16 +515,17 @@ void Memory::record_download(Batch& batch, Buffer& b) {
     auto& m = *b.mirror_;
     m.moving = 0;
     b.use(batch.serial);
-    show_returned(m);
+    auto step = transition(m.sides, Use::Download);
     // Batches of other streams may be submitted first: their download counts
     // once it is on the queue, and never if its batch failed.
-    auto ticket = m.download ? m.download->ticket() : 0;
-    bool comes = m.download_recorded &&
-        (m.download == batch.completion ||
-         (ticket != 0 && ticket != Completion::failed_ticket));
-    if (m.device_valid && !m.host_valid && !comes) {
+    if (step.act == Act::Download ||
+        (step.act == Act::DownloadAgain && m.download != batch.completion &&
+         !on_queue(*m.download))) {
       append_download(batch, b, over);
+    } else if (step.act == Act::Invalidate) {
+      allocations_.invalidate(m.host);
     }
+    m.sides = step.next;
   });
 }
 
@@ -538,15 +547,6 @@ void Memory::record_fill(
   uploaded += size;
 }
 
-// What returned to the card is in the host's memory too until it is freed or
-// the device writes it; the host has not read it yet.
-void Memory::show_returned(Buffer::Mirror& m) {
-  if (m.returned && m.host_valid) {
-    allocations_.invalidate(m.host);
-    m.returned = false;
-  }
-}
-
 // Only readers outside of any fence need this.
 void Memory::start_fetch(Buffer& b, bool over) {
   auto& m = *b.mirror_;
@@ -559,22 +559,21 @@ void Memory::start_fetch(Buffer& b, bool over) {
   m.download = m.fetch;
 }
 
-void Memory::give_to_host(Buffer& b, bool over) {
+void Memory::give_to_host(Buffer& b, bool over, bool fetch) {
   auto& m = *b.mirror_;
   b.settled_ = false;
   m.moving = 0;
-  show_returned(m);
-  if (m.device_valid && !m.host_valid && !m.download_recorded) {
+  auto step = transition(m.sides, Use::Host);
+  if (fetch || step.act == Act::Fetch) {
     start_fetch(b, over);
+  } else if (step.act == Act::Invalidate) {
+    allocations_.invalidate(m.host);
   }
-  if (b.kind == BufferKind::Shared) {
-    m.touched = true;
-  } else if (!m.heap) {
+  if (b.kind != BufferKind::Shared && !m.heap) {
     make_host_side(b, over);
   }
-  m.host_valid = true;
-  m.device_valid = false;
-  m.download_recorded = false;
+  m.touched = true;
+  m.sides = step.next;
 }
 
 void Memory::expect_download(const Buffer& b) {
@@ -604,8 +603,8 @@ const void* Memory::valid_host_pointer(const Buffer& b) const {
   }
   std::lock_guard lock(mirror_mutex_);
   auto& m = *b.mirror_;
-  bool valid =
-      m.host_valid && !m.returned && m.arrived() && !m.cpu_writer.event;
+  bool valid = m.host_valid() && m.sides != Sides::Returned && m.arrived() &&
+      !m.cpu_writer.event;
   m.pointers += kept_pointers; // it is used outside of the lock
   return valid ? b.host_address() : nullptr;
 }
@@ -616,6 +615,11 @@ void Memory::keep_host_side(Buffer& b) const {
     auto& pointers = b.mirror_->pointers;
     pointers = std::max(pointers, kept_pointers);
   }
+}
+
+Sides Memory::sides(const Buffer& b) const {
+  std::lock_guard lock(mirror_mutex_);
+  return b.mirror_->sides;
 }
 
 bool Memory::awaits_cpu(Buffer& b) {
@@ -645,12 +649,9 @@ void* Memory::prepare_for_host(Buffer& b, uint32_t pointers) {
     }
     if (!writer.event) {
       // A batch of another reader downloads it, possibly later, or has failed.
-      m.moving = 0;
-      if (!m.fetch && !m.arrived() &&
-          std::find(expected.begin(), expected.end(), &b) == expected.end()) {
-        start_fetch(b, over);
-      }
-      give_to_host(b, over);
+      bool late = !m.fetch && !m.arrived() &&
+          std::find(expected.begin(), expected.end(), &b) == expected.end();
+      give_to_host(b, over, late);
     }
     m.pointers += pointers;
     pointer = b.host_address();
@@ -664,8 +665,7 @@ void* Memory::prepare_for_host(Buffer& b, uint32_t pointers) {
     if (m.fetch == fetch && (good || !m.cpu_writer.event)) {
       m.fetch.reset();
       if (!good) { // the next call copies again
-        m.device_valid = true;
-        m.host_valid = false;
+        m.sides = transition(m.sides, Use::FetchFailed).next;
       }
     }
     if (!good) {

@@ -3,9 +3,9 @@
 // Unified: a Buffer is one mapped, device-addressable allocation; nothing is
 // copied. Discrete: a Buffer has a device side, a host side, or both, and a
 // mirror that records which of them are valid. The authoritative side is
-// decided while encoding, in program order: host_pointer() makes the host side
-// authoritative, a use on the GPU uploads in the same batch, and a GPU write
-// makes the device side authoritative.
+// decided while encoding, in program order, by the table in mirror.h:
+// host_pointer() makes the host side authoritative, a use on the GPU uploads in
+// the same batch, and a GPU write makes the device side authoritative.
 //
 // Memory that is HOST_CACHED without HOST_COHERENT is flushed just before a
 // batch that uploads it is submitted, and invalidated before the waiters of a
@@ -13,12 +13,7 @@
 // sides are one allocation, and uploads and downloads consist of flushes and
 // invalidations.
 //
-// A failed allocation is retried after MLX's cache is freed, then after
-// submitted batches are retired. On a card, arrays that no recent batch used
-// then move to the host's memory, where kernels read them in place, and weights
-// that no unfinished batch uses. If that does not suffice, so does the new
-// array. They return when they are read while there is room. The last try
-// exceeds the budget.
+// What a failed allocation tries in turn is in docs/dev/memory.md.
 //
 // Buffers created before the device starts are plain host memory and stay
 // host-born buffers of the discrete model. Thread-safe. Free of MLX.
@@ -44,6 +39,7 @@ constexpr uint64_t most_step_part = 3;
 
 struct Batch;
 struct ExpertCache; // ops/quant/expert_cache.h
+enum class Sides : uint8_t; // mirror.h
 
 enum class Placement : uint8_t {
   Host,
@@ -67,7 +63,8 @@ struct Buffer : PinState { // the pin of the batches that use it
 
   const size_t size; // bytes the allocator accounts for
   std::atomic<BufferKind> kind;
-  Buffer* next_free = nullptr; // in FreeLists
+  Buffer* next_free = nullptr; // in MemoryCache
+  uint64_t cached_at = 0; // there
   std::shared_ptr<ExpertCache> experts; // of weights in place
 
   bool mirrored() const {
@@ -226,6 +223,9 @@ class Memory {
     return types_;
   }
 
+  // The state of a mirrored buffer, for tests.
+  Sides sides(const Buffer& buffer) const;
+
   // MLX_VK_DEBUG=guard: throws std::runtime_error if a red zone was written.
   void check_guard(const Buffer& buffer) const;
 
@@ -264,15 +264,13 @@ class Memory {
   // Gives what spilled a device side again, to be uploaded in this batch, if
   // there is room. Called under mirror_mutex_.
   void bring_back(Batch& batch, Buffer& buffer);
-  void show_returned(Buffer::Mirror& mirror);
   bool read_in_place(Buffer& buffer);
   // Called under mirror_mutex_.
   void make_host_side(Buffer& buffer, bool over);
-  void give_to_host(Buffer& buffer, bool over);
+  void give_to_host(Buffer& buffer, bool over, bool fetch = false);
   void start_fetch(Buffer& buffer, bool over);
   void append_download(Batch& batch, Buffer& buffer, bool over);
   void append_upload(Batch& batch, Buffer& buffer, bool over);
-  bool device_has_it(Buffer& buffer, const std::shared_ptr<Completion>& batch);
 
   void give_back_host_side(Buffer::Mirror& mirror, const Completion& upload);
 

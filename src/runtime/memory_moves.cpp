@@ -77,9 +77,8 @@ std::vector<Memory::Move> Memory::begin_moves(Batch& batch, uint64_t bytes) {
     uint64_t used = b->used_;
     bool rests =
         used < begun && (b->weight_ ? b->size >= least_weight : used < recent);
-    if (rests && m.moving == 0 && m.device_valid && !m.host_valid &&
-        !m.host.buffer && !m.cpu_writer.event &&
-        b->kind == BufferKind::DeviceBorn) {
+    if (rests && m.moving == 0 && m.sides == Sides::Device && !m.host.buffer &&
+        !m.cpu_writer.event && b->kind == BufferKind::DeviceBorn) {
       idle.emplace_back(b->weight_, used, b);
     }
     if (b->spill_ == Buffer::Spill::Made && !b->weight_ && used < recent) {
@@ -152,15 +151,16 @@ void Memory::end_move(Move& move, bool copied) {
   m.moving = m.moving == move.stream ? 0 : m.moving;
   if (!device_.timeline().runs_unwatched()) { // else both may be in use
     free(move.host);
-    free(m.orphan);
+    if (m.moving == Buffer::Mirror::freed) {
+      free(m.host);
+    }
   }
 }
 
 void Memory::bring_back(Batch& batch, Buffer& b) {
   auto& m = *b.mirror_;
-  if (!b.listed_ || !m.device_valid || m.host_valid || m.touched ||
-      m.pointers > 0 || m.download_recorded || !m.arrived() ||
-      m.cpu_writer.event || batch.serial < returns_from_ ||
+  if (!b.listed_ || m.sides != Sides::Device || m.touched || m.pointers > 0 ||
+      !m.arrived() || m.cpu_writer.event || batch.serial < returns_from_ ||
       (m.last_write && !m.last_write->reached())) {
     return;
   }
@@ -198,8 +198,9 @@ void Memory::bring_back(Batch& batch, Buffer& b) {
   end_spill(b);
   in_place_bytes -= b.size;
   returned_ += b.size;
-  m.returned = m.host_valid = true;
-  m.device_valid = false;
+  m.sides = transition(m.sides, Use::Return).next;
+  append_upload(batch, b, false);
+  m.uploads = {batch.completion};
 }
 
 bool Memory::move_idle(uint64_t bytes) {

@@ -436,7 +436,8 @@ assert (np.array(fine[0]) == np.arange(64)).all()
 text = error_of(lambda: call(kernel(plain.replace("PAST", "1")), a))
 has(text, "CustomKernel", "own", "line 2 of the body", "4 bytes at byte 256 of `y`")
 has(text, "ends at byte 256")
-text = error_of(lambda: call(kernel(plain.replace("a[i]", "a[int(i) - 5000000]")
+# Nearer to `a` than to any array that lies before it and its padding.
+text = error_of(lambda: call(kernel(plain.replace("a[i]", "a[int(i) - 16]")
                                     .replace("PAST", "0")), a))
 has(text, "line 2 of the body", "of `a`")
 # A vector, through a function of the header; an empty array.

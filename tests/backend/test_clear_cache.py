@@ -1,5 +1,5 @@
 """mx.clear_cache gives memory back by a thread of its own, and what it has taken
-can be used again for a moment (src/backend/deferred_free.h)."""
+can be used again for a moment (src/runtime/memory_cache.h)."""
 
 import os
 import textwrap

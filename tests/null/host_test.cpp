@@ -7,7 +7,6 @@
 #include "kernels/elementwise.h"
 #include "kernels/rope.h"
 #include "runtime/batch.h"
-#include "runtime/free_lists.h"
 
 using namespace mlx::core::vulkan;
 
@@ -80,87 +79,6 @@ TEST_CASE("batches: their memory is used again, and nothing else") {
   again->records.resize(5000);
   pool.give_back(std::move(again));
   CHECK(pool.take(1)->records.capacity() < 5000);
-}
-
-TEST_CASE("free lists: a buffer is large enough, and less than twice that") {
-  FreeLists lists;
-  CHECK(lists.take(BufferKind::Mapped, 16) == nullptr);
-  std::vector<std::unique_ptr<Buffer>> all;
-  size_t bytes = 0;
-  for (size_t size = 1; size <= FreeLists::largest; size += 1 + size / 9) {
-    all.push_back(std::make_unique<Buffer>(size, BufferKind::Mapped));
-    CHECK(lists.put(all.back().get()));
-    bytes += size;
-  }
-  CHECK(lists.bytes() == bytes);
-  CHECK(lists.take(BufferKind::Heap, 100) == nullptr); // only its like
-  for (size_t size : {1, 2, 3, 5, 64, 100, 1000, 4096, 5000, 30000, 50000}) {
-    Buffer* b = lists.take(BufferKind::Mapped, size);
-    REQUIRE(b);
-    CHECK(b->size >= size);
-    CHECK((b->size < 2 * size || size < 4));
-    CHECK(b->next_free == nullptr);
-    bytes -= b->size;
-    CHECK(lists.bytes() == bytes);
-    CHECK(lists.put(b));
-    CHECK(lists.take(BufferKind::Mapped, b->size) == b); // the very one
-    CHECK(lists.put(b));
-    bytes += b->size;
-  }
-  CHECK(lists.take(BufferKind::Mapped, 0) == nullptr);
-  CHECK(lists.take(BufferKind::Mapped, FreeLists::largest + 1) == nullptr);
-  Buffer large(FreeLists::largest + 1, BufferKind::Mapped);
-  CHECK_FALSE(lists.put(&large));
-  size_t left = 0;
-  for (Buffer* b = lists.take_all(); b; b = b->next_free) {
-    left += b->size;
-  }
-  CHECK(left == bytes);
-  CHECK(lists.bytes() == 0);
-  CHECK(lists.take_all() == nullptr);
-}
-
-TEST_CASE("free lists: hold no more than their bound") {
-  FreeLists lists;
-  std::vector<std::unique_ptr<Buffer>> all;
-  size_t put = 0;
-  for (size_t i = 0; i < FreeLists::most / FreeLists::largest + 5; ++i) {
-    all.push_back(
-        std::make_unique<Buffer>(FreeLists::largest, BufferKind::Mapped));
-    put += lists.put(all.back().get());
-  }
-  CHECK(put == FreeLists::most / FreeLists::largest);
-}
-
-TEST_CASE("free lists: a cleared cache leaves a reserve that does not count") {
-  FreeLists lists;
-  std::vector<std::unique_ptr<Buffer>> all;
-  constexpr size_t size = 32 << 10, count = 2 * FreeLists::reserve / size;
-  auto put = [&](size_t bytes) {
-    all.push_back(std::make_unique<Buffer>(bytes, BufferKind::Mapped));
-    REQUIRE(lists.put(all.back().get()));
-  };
-  for (size_t i = 0; i < count; ++i) {
-    put(size);
-  }
-  put(16);
-  size_t released = 0;
-  for (Buffer* b = lists.take_all_but_reserve(); b; b = b->next_free) {
-    CHECK(b->size == size); // the largest
-    released += b->size;
-  }
-  CHECK(lists.bytes() == 0);
-  CHECK(count * size + 16 - released <= FreeLists::reserve);
-  CHECK(count * size + 16 - released > FreeLists::reserve - size);
-  // What is taken of it counts again when put back.
-  Buffer* b = lists.take(BufferKind::Mapped, size);
-  REQUIRE(b);
-  CHECK(lists.bytes() == 0);
-  CHECK(lists.put(b));
-  CHECK(lists.bytes() == size);
-  CHECK(lists.take_all());
-  CHECK(lists.bytes() == 0);
-  CHECK(!lists.take(BufferKind::Mapped, size));
 }
 
 namespace {
