@@ -76,7 +76,8 @@ class VulkanAllocator : public allocator::Allocator {
     Placement placement = current_placement();
     auto kind =
         device ? device->memory().kind_for(size, placement) : BufferKind::Heap;
-    bool reuses = !config().debug_guard && !runs_unwatched(device);
+    bool reuses = placement != Placement::Spare && !config().debug_guard &&
+        !runs_unwatched(device);
     Buffer* buffer = reuses ? cache.take(kind, size) : nullptr;
     if (!buffer) {
       size_t used = counted() + (placement == Placement::InPlace ? 0 : size);

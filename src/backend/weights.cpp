@@ -29,6 +29,7 @@ constexpr uint64_t reserve_part = 6;
 // Of a stack: the matrices that a token reads in most models, and the part of a
 // small one.
 constexpr double used_experts = 8, used_part = 0.25;
+constexpr double filled_part = 0.9375; // of blocks, by slots of a few sizes
 // A cache has slots for two tokens at least. Stacks in the host's memory leave
 // it a quarter of what the device may use, and a third of all.
 constexpr uint32_t least_slots = 16;
@@ -127,7 +128,7 @@ bool cache_stacks(Waiting& w, Split& s, uint64_t room) {
   }
   auto& memory = device().memory();
   double host = double(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGE_SIZE);
-  double part = double(room - others) / double(stacks);
+  double part = filled_part * double(room - others) / double(stacks);
   if (part * least < least_slots ||
       double(stacks) > most_mapped_part * double(memory.budget_in_place()) ||
       double(stacks) > most_host_part * host) {

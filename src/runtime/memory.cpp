@@ -192,11 +192,15 @@ void Memory::make_first_side(Buffer& b, bool over) {
 Buffer* Memory::allocate(size_t size, Placement placement) {
   auto b = std::make_unique<Buffer>(size, kind_for(size, placement));
   bool on_card = b->kind == BufferKind::DeviceBorn && !types_.in_place.empty();
+  bool spare = on_card && placement == Placement::Spare;
   try {
     auto make = [&](bool over) { make_first_side(*b, over); };
-    with_room(make, on_card ? size : 0, !on_card);
+    with_room(make, on_card && !spare ? size : 0, !on_card);
+    if (spare) {
+      unlist(*b);
+    }
   } catch (const OutOfMemory&) {
-    if (!on_card || size > room_to_spill()) {
+    if (!on_card || spare || size > room_to_spill()) {
       throw;
     }
     b->kind = BufferKind::Shared;
@@ -216,6 +220,14 @@ void Memory::list(Buffer& b) {
     std::lock_guard lock(mirror_mutex_);
     movable_.insert(&b);
     b.used_ = 0;
+  }
+}
+
+void Memory::unlist(Buffer& b) {
+  if (std::exchange(b.listed_, false)) {
+    std::lock_guard lock(mirror_mutex_);
+    movable_.erase(&b);
+    b.used_ = Buffer::stays;
   }
 }
 

@@ -45,6 +45,7 @@ enum class Placement : uint8_t {
   Host,
   Device, // or InPlace, where that has no room within its budget
   InPlace, // the host's memory, which the device reads over its bus
+  Spare, // the card's memory that nothing else takes, or an error; never moves
 };
 
 // The kind of a Buffer's memory. One that moves to the host's becomes Shared.
@@ -261,6 +262,7 @@ class Memory {
   void end_spill(Buffer& buffer);
   // From now on its memory may move.
   void list(Buffer& buffer);
+  void unlist(Buffer& buffer);
   // Gives what spilled a device side again, to be uploaded in this batch, if
   // there is room. Called under mirror_mutex_.
   void bring_back(Batch& batch, Buffer& buffer);

@@ -143,16 +143,18 @@ Stack* ExpertCache::find(QuantOperands& o) {
   return nullptr;
 }
 
-// Null if the card has no room.
+// Null if the card has no room to spare.
 Stack* ExpertCache::add(QuantOperands& o) {
+  PlacementScope placement(Placement::Spare);
   Stack stack;
-  for (auto* part : parts_of(o)) {
-    stack.sources.emplace_back(*part);
-    auto& a = stack.slots.emplace_back(with_matrices(*part, slots));
-    a.set_data(allocator::malloc(a.nbytes()));
-    if (device().memory().in_place(*buffer_of(a))) {
-      return nullptr;
+  try {
+    for (auto* part : parts_of(o)) {
+      stack.sources.emplace_back(*part);
+      auto& a = stack.slots.emplace_back(with_matrices(*part, slots));
+      a.set_data(allocator::malloc(a.nbytes()));
     }
+  } catch (const OutOfMemory&) {
+    return nullptr;
   }
   experts = o.w.shape(0);
   state.reset();
