@@ -13,7 +13,9 @@ void work(uint matrix, uint col) {
   uint local = gl_LocalInvocationIndex;
   uint64_t first = uint64_t(matrix) * A.rows;
   T length_ = load(A.lengths, first + col);
-  rank = 0;
+  if (local == 0) {
+    rank = 0;
+  }
   barrier();
   for (uint i = local; i < A.n; i += 64) {
     T other = load(A.lengths, first + i);

@@ -21,9 +21,9 @@ void rotate(uint round_) {
   uint i = gl_LocalInvocationIndex / 4, lane = gl_LocalInvocationIndex % 4;
   uvec2 pair = pair_of(i, round_, (A.rows + 1) / 2 * 2);
   bool paired = i < (A.rows + 1) / 2 && pair.y < A.rows;
-  uint p = paired ? pair.x : 0, q = paired ? pair.y : 0;
+  uint p = pair.x, q = pair.y;
   T alpha = 0.0, beta = 0.0, gamma = 0.0;
-  for (uint row = lane; row < A.rows; row += 4) {
+  for (uint row = lane; paired && row < A.rows; row += 4) {
     T x = a[p][row], y = a[q][row];
     alpha += x * x;
     beta += y * y;
@@ -43,7 +43,7 @@ void rotate(uint round_) {
     a[q][line] = v.y;
   }
   if (turn && lane == 0) {
-    turned = 1;
+    atomicOr(turned, 1u);
   }
   barrier();
 }
@@ -56,7 +56,9 @@ void work(uint matrix) {
   }
   bool going = true;
   for (uint sweep = 0; sweep < SWEEPS && going; ++sweep) {
-    turned = 0;
+    if (local == 0) {
+      turned = 0;
+    }
     barrier();
     for (uint k = 0; k < (A.rows + 1) / 2 * 2 - 1; ++k) {
       rotate(k);

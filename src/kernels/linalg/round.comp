@@ -92,12 +92,14 @@ bool is_large(uvec2 at) {
 // Whether columns are to be rotated; q is the identity then.
 bool any_large() {
   uint local = gl_LocalInvocationIndex;
+  bool any = false;
   for (uint i = local; i < WIDE * WIDE; i += GROUP) {
     uvec2 at = uvec2(i / WIDE, i % WIDE);
     q[at.x][at.y] = at.x == at.y ? 1.0 : 0.0;
-    if (at.x < at.y && is_large(at)) {
-      turned = 1;
-    }
+    any = any || (at.x < at.y && is_large(at));
+  }
+  if (any) {
+    atomicOr(turned, 1u);
   }
   if (local < WIDE) {
     store(A.lengths, column_of(local), sqrt(g[local][local]));
@@ -152,7 +154,9 @@ void apply(uint k) {
 
 void work(uint64_t state) {
   uint local = gl_LocalInvocationIndex;
-  turned = 0;
+  if (local == 0) {
+    turned = 0;
+  }
   multiply();
   if (any_large()) { // uniform
     for (uint k = 0; k < (A.round_ == 0 ? WIDE - 1 : HALF); ++k) {
