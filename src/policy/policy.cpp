@@ -75,6 +75,7 @@ Policy class_policy(
     // all (LP_MAX_TGSI_LOOP_ITERATIONS). Its tile takes 65 for 16 items of k.
     p.most_iterations = 60000;
     p.most_tile_k = 8192;
+    p.jacobi_columns = 256;
   }
   p.cores = caps.core_count ? caps.core_count : p.cores;
   ask(p, test);
@@ -85,6 +86,7 @@ Policy class_policy(
 } // namespace
 
 void share_memory(Policy& p) {
+  p.jacobi_columns = 512;
   p.quant.dot_row_k = ~0u;
   p.quant.dequantize_rows = 768;
   p.quant.halves_dequantize_rows = 192;

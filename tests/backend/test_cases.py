@@ -5,7 +5,7 @@ import pytest
 
 from mlx_vulkan import cases as table
 
-CASES = table.load_cases(table.is_software(mx))
+CASES = table.load_cases(table.is_software(mx), table.has_float64(mx))
 PAIRS = [(case, dtype) for case in CASES for dtype in case.dtypes]
 
 

@@ -11,18 +11,21 @@ TEST_CASE(
   auto devices = device_table();
   devices.push_back(least_device());
   for (auto& caps : devices) {
-    for (uint32_t rows : {1, 64, 65, 128, 129, 224, 225, 100000}) {
-      auto lu = lu_panel_variant(rows, caps);
-      auto qr = qr_panel_variant(rows, caps);
-      CHECK(lu.shared_memory() <= caps.shared_memory);
-      CHECK(qr.shared_memory() <= caps.shared_memory);
-      CHECK((lu.ROWS == 0 || lu.ROWS >= rows));
-      CHECK((qr.ROWS == 0 || qr.ROWS >= rows));
-      CHECK(lu.WG_SIZE <= caps.max_workgroup_size);
+    for (Type t : {Type::f32, Type::f64}) {
+      if (t == Type::f64 && !caps.shader_float64) {
+        continue;
+      }
+      for (uint32_t rows : {1, 64, 65, 128, 129, 224, 225, 100000}) {
+        auto lu = lu_panel_variant(t, rows, caps);
+        auto qr = qr_panel_variant(t, rows, caps);
+        CHECK(lu.shared_memory() <= caps.shared_memory);
+        CHECK(qr.shared_memory() <= caps.shared_memory);
+        CHECK((lu.ROWS == 0 || lu.ROWS >= rows));
+        CHECK((qr.ROWS == 0 || qr.ROWS >= rows));
+        CHECK(lu.WG_SIZE <= caps.max_workgroup_size);
+      }
+      CHECK(is_small(t, 32, false, caps));
     }
-    JacobiVariant most{
-        .MOST = jacobi_rows(caps), .SYMMETRIC = false, .VECTORS = true};
-    CHECK(most.shared_memory() <= caps.shared_memory);
   }
-  CHECK(jacobi_rows(least_device()) == 32);
+  CHECK(!is_small(Type::f32, 64, false, least_device()));
 }

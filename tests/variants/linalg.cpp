@@ -3,33 +3,47 @@
 
 namespace mlx::core::vulkan {
 
-void add_linalg_variants(VariantSet& set, const Caps& caps) {
-  set.add(CholeskyVariant{});
-  set.add(LuSwapVariant{});
-  set.add(SignsVariant{});
-  for (bool large : {false, true}) {
-    set.add(InvertVariant{large});
-  }
+namespace {
+
+void add_variants(Type t, VariantSet& set, const Caps& caps) {
+  set.add(CholeskyVariant{t});
+  set.add(LuSwapVariant{t});
+  set.add(SignsVariant{t});
   // Factors of LU, of an inverse's triangles, and triangular inverses.
-  set.add(SolveVariant{.UNIT = true, .R = true, .EYE = 0});
+  set.add(SolveVariant{.T = t, .UNIT = true, .R = true, .EYE = 0});
   for (bool r : {false, true}) {
-    set.add(SolveVariant{.UNIT = true, .R = r, .EYE = 2});
-    set.add(SolveVariant{.UNIT = false, .R = r, .EYE = 1});
+    set.add(SolveVariant{.T = t, .UNIT = true, .R = r, .EYE = 2});
+    set.add(SolveVariant{.T = t, .UNIT = false, .R = r, .EYE = 1});
   }
-  set.add(SolveVariant{.UNIT = false, .R = true, .EYE = 0});
+  set.add(SolveVariant{.T = t, .UNIT = false, .R = true, .EYE = 0});
   for (uint32_t rows : {10, 100, 200, 1000}) {
-    set.add(lu_panel_variant(rows, caps));
-    set.add(qr_panel_variant(rows, caps));
+    set.add(lu_panel_variant(t, rows, caps));
+    set.add(qr_panel_variant(t, rows, caps));
   }
-  for (uint32_t most : {32, 64}) {
-    if (jacobi_rows(caps) >= most) {
-      for (bool symmetric : {false, true}) {
-        for (bool vectors : {false, true}) {
-          set.add(JacobiVariant{most, symmetric, vectors});
-        }
+  set.add(RoundVariant{t});
+  for (bool stacked : {false, true}) {
+    for (uint32_t columns : {32, 64}) {
+      if (is_small(t, columns, stacked, caps)) {
+        set.add(jacobi_variant(t, columns, stacked));
       }
     }
   }
+  for (bool symmetric : {false, true}) {
+    set.add(StartVariant{t, symmetric});
+    for (bool vectors : {false, true}) {
+      set.add(FinishVariant{t, symmetric, vectors});
+    }
+  }
+}
+
+} // namespace
+
+void add_linalg_variants(VariantSet& set, const Caps& caps) {
+  for (bool large : {false, true}) {
+    set.add(InvertVariant{large});
+  }
+  add_variants(Type::f32, set, caps);
+  add_variants(Type::f64, set, caps); // on devices that have it
 }
 
 } // namespace mlx::core::vulkan

@@ -76,6 +76,7 @@ from .values import (  # noqa: F401, the rows import them from here
 
 BOOL = ("bool",)
 SHORT = {"float32": "f32", "float16": "f16", "bfloat16": "bf16", "complex64": "c64"}
+SHORT["float64"] = "f64"
 SHORT |= {name: name[0] + name.lstrip("uint") for name in SIGNED + UNSIGNED}
 INTS = UNSIGNED + SIGNED
 REALS = INTS + FLOATS
@@ -88,6 +89,7 @@ TOLERANCE = {
     "float16": (1e-3, 1e-3),
     "bfloat16": (8e-3, 8e-3),
     "complex64": (2e-6, 2e-6),
+    "float64": (4e-15, 4e-15),
 }
 
 # An oracle: compare with MLX's own CPU stream.
@@ -267,9 +269,17 @@ def is_software(mx) -> bool:
     return str(mx.device_info(mx.gpu).get("architecture", "")).endswith("cpu")
 
 
-def load_cases(software: bool = False) -> list[Case]:
+def has_float64(mx) -> bool:
+    """Whether the default device computes with float64."""
+    try:
+        return mx.abs(mx.array(-1.0, mx.float64)).item() == 1
+    except ValueError:
+        return False
+
+
+def load_cases(software: bool = False, float64: bool = False) -> list[Case]:
     """Every row, in the order of the modules' names; no big ones for a software
-    device."""
+    device, and float64 only if it is asked for."""
     cases, names = [], set()
     for module in sorted(found.name for found in pkgutil.iter_modules(__path__)):
         rows = importlib.import_module(f".{module}", __package__)
@@ -277,9 +287,10 @@ def load_cases(software: bool = False) -> list[Case]:
             if case.name in names:
                 raise ValueError(f"{module}: two cases are named {case.name}")
             names.add(case.name)
-            if not (software and case.big):
-                tags = dict.fromkeys((*case.tags, module))
-                cases.append(dataclasses.replace(case, tags=tuple(tags)))
+            dtypes = tuple(d for d in case.dtypes if float64 or d != "float64")
+            if dtypes and not (software and case.big):
+                tags = tuple(dict.fromkeys((*case.tags, module)))
+                cases.append(dataclasses.replace(case, tags=tags, dtypes=dtypes))
     return cases
 
 

@@ -121,7 +121,8 @@ def to_mx(mx, x: np.ndarray, dtype: str):
             a = mx.array(rounded(x, dtype).astype(np.float32)).astype(mx.bfloat16)
     else:
         with np.errstate(over="ignore", invalid="ignore"):
-            a = mx.array(np.asarray(x).astype(dtype))
+            kept = mx.float64 if dtype == "float64" else None
+            a = mx.array(np.asarray(x).astype(dtype), kept)
     mx.eval(a)
     return a
 

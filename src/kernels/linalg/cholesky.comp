@@ -14,7 +14,7 @@
 #define GROUP LINALG_GROUP
 layout(local_size_x = GROUP) in;
 
-shared float d[BLOCK][BLOCK + 1];
+shared T d[BLOCK][BLOCK + 1];
 
 // Pads with the identity.
 void load_block(int64_t x) {
@@ -22,7 +22,7 @@ void load_block(int64_t x) {
     uint row = i / BLOCK, col = i % BLOCK;
     bool inside = row < A.width && col < A.width;
     int64_t at = inside ? x + row * A.xs.row + col * A.xs.col : x;
-    float v = load(A.x, at);
+    T v = load(A.x, at);
     d[row][col] = inside ? v : row == col ? 1.0 : 0.0;
   }
   barrier();
@@ -31,9 +31,9 @@ void load_block(int64_t x) {
 void factor(int64_t a) {
   uint local = gl_LocalInvocationIndex;
   for (uint j = 0; j < A.width; ++j) {
-    float pivot = d[j][j];
-    float least = -A.tolerance * load(A.a, a + j * (A.as.row + A.as.col));
-    float root = pivot > 0.0 ? sqrt(pivot) : pivot >= least ? 0.0 : NAN_F;
+    T pivot = d[j][j];
+    T least = -A.tolerance * load(A.a, a + j * (A.as.row + A.as.col));
+    T root = pivot > 0.0 ? sqrt(pivot) : pivot >= least ? 0.0 : T(NAN_F);
     barrier();
     uint row = j + local;
     if (row < BLOCK) {
@@ -71,9 +71,9 @@ void main() {
   if (mine && row < A.rows) {
     x += row * A.xs.row;
     y += row * A.ys.row;
-    float v[BLOCK];
+    T v[BLOCK];
     [[unroll]] for (uint c = 0; c < BLOCK; ++c) {
-      float sum = c < A.width ? load(A.x, x + c * A.xs.col) : 0.0;
+      T sum = c < A.width ? load(A.x, x + c * A.xs.col) : 0.0;
       [[unroll]] for (uint k = 0; k < c; ++k) {
         sum -= v[k] * d[c][k];
       }

@@ -1,4 +1,4 @@
-// Interfaces of the kernels of linear algebra (float32).
+// Interfaces of the kernels of linear algebra, T f32 or f64.
 //
 // Matrices are taken in blocks of BLOCK rows or columns; products between the
 // blocks are those of src/kernels/gemm (ops/linalg/blocks.h).
@@ -8,6 +8,7 @@
 
 // Invocations of a workgroup of cholesky.comp and solve.comp.
 #define LINALG_GROUP 128
+#define MOST_SWEEPS 32 // of round.comp
 
 BEGIN_INTERFACE
 
@@ -21,9 +22,9 @@ struct Strided {
 // x is what earlier columns leave of a, whose diagonal says which pivots are
 // rounding errors of zero.
 struct CholeskyArgs {
-  PTR(Ptr_f32, x)
-  PTR(Ptr_f32, a)
-  PTR(Ptr_f32, y)
+  PTR(T_PTR, x)
+  PTR(T_PTR, a)
+  PTR(T_PTR, y)
   Strided xs, as, ys;
   uint rows, width; // of x; width <= BLOCK
   float tolerance;
@@ -35,14 +36,14 @@ struct CholeskyArgs {
 // read. b is what R and EYE say: r, or rows of the identity, from row `first`
 // on or as `perm` names them, less r.
 struct SolveArgs {
-  PTR(Ptr_f32, t)
+  PTR(T_PTR, t)
 #if R
-  PTR(Ptr_f32, r)
+  PTR(T_PTR, r)
 #endif
 #if EYE == 2
   PTR(Ptr_u32, perm)
 #endif
-  PTR(Ptr_f32, x)
+  PTR(T_PTR, x)
   Strided ts, rs, xs;
   int64_t perm_batch;
   uint width, columns, first;
@@ -53,8 +54,8 @@ struct SolveArgs {
 // >= width, to y in place of it, and the pivots' rows, counted from `first`.
 // With `first` 0 it begins the permutation.
 struct LuPanelArgs {
-  PTR(Ptr_f32, x)
-  PTR(Ptr_f32, y)
+  PTR(T_PTR, x)
+  PTR(T_PTR, y)
   PTR(Ptr_u32, pivots)
   PTR(Ptr_u32, perm)
   Strided xs, ys;
@@ -67,7 +68,7 @@ struct LuPanelArgs {
 // those of the block; column `columns` is the permutation.
 struct LuSwapArgs {
   PTR(Ptr_u32, pivots)
-  PTR(Ptr_f32, y)
+  PTR(T_PTR, y)
   PTR(Ptr_u32, perm)
   Strided ys;
   int64_t pivot_batch, perm_batch;
@@ -77,8 +78,8 @@ struct LuSwapArgs {
 
 // inverse[perm[i]] = i in each of `count` permutations of n.
 struct InvertArgs {
-  PTR(Ptr_u32, perm)
-  PTR(Ptr_u32, inverse)
+  PTR(T_PTR, perm)
+  PTR(T_PTR, inverse)
   uint n;
   uint64_t count;
 };
@@ -87,37 +88,62 @@ struct InvertArgs {
 // reflectors v, with their unit diagonal and zeros, r's upper triangle, and t,
 // (width, width) in each item of the batch.
 struct QrPanelArgs {
-  PTR(Ptr_f32, x)
-  PTR(Ptr_f32, v)
-  PTR(Ptr_f32, r)
-  PTR(Ptr_f32, t)
+  PTR(T_PTR, x)
+  PTR(T_PTR, v)
+  PTR(T_PTR, r)
+  PTR(T_PTR, t)
   Strided xs, vs, rs;
   uint rows, width;
   uint count;
 };
 
-// x v = u diag(s) of rows x cols, rows >= cols, with s descending: y is x v.
-// With SYMMETRIC x v = v diag(s), s ascending, of the lower triangle of x. A
-// matrix with an item that is not finite gives NaN.
+// x v = u diag(s) of n x n matrices, with s descending: y is x v. With
+// SYMMETRIC x v = v diag(s), s ascending, of the lower triangle of x. A matrix
+// with an item that is not finite gives NaN. Rotations are of columns of a
+// stack, with `lines` items: `rows` of the matrix, scaled, and if they are
+// twice as many the product of all rotations.
+struct StartArgs {
+  PTR(T_PTR, x)
+  PTR(T_PTR, stack)
+  PTR(T_PTR, scales) // of the result, NaN if x is not finite, and shift
+  Strided xs;
+  uint n, rows, lines, count;
+};
+
+// Of at most MOST rows.
 struct JacobiArgs {
-  PTR(Ptr_f32, x)
-  PTR(Ptr_f32, s)
+  PTR(T_PTR, stack)
+  PTR(T_PTR, lengths)
+  uint rows, lines, count;
+};
+
+// Of more: a multiple of WIDE.
+struct RoundArgs {
+  PTR(T_PTR, stack)
+  PTR(T_PTR, lengths)
+  PTR(Ptr_u32, state) // MOST_SWEEPS for each matrix: whether a sweep rotated
+  uint rows, lines, sweep, round_, count;
+};
+
+struct FinishArgs {
+  PTR(T_PTR, stack)
+  PTR(T_PTR, lengths)
+  PTR(T_PTR, scales)
+  PTR(T_PTR, s)
 #if VECTORS
 #if !SYMMETRIC
-  PTR(Ptr_f32, y)
+  PTR(T_PTR, y)
 #endif
-  PTR(Ptr_f32, v)
-  PTR(Ptr_f32, work)
+  PTR(T_PTR, v)
 #endif
-  Strided xs, ys, vs;
-  uint rows, cols;
-  uint count;
+  Strided ys, vs;
+  uint n, rows, lines, count;
 };
 
 // Changes the sign of those columns of v for which r's diagonal is negative.
 struct SignsArgs {
-  PTR(Ptr_f32, r)
-  PTR(Ptr_f32, v)
+  PTR(T_PTR, r)
+  PTR(T_PTR, v)
   Strided rs, vs;
   uint n, count;
 };
@@ -125,70 +151,96 @@ struct SignsArgs {
 #ifdef __cplusplus
 constexpr uint linalg_block = 32;
 
+constexpr uint linalg_bytes(Type t) { // of an item
+  return t == Type::f64 ? 8 : 4;
+}
+
 struct CholeskyVariant {
+  Type T;
   uint BLOCK = linalg_block;
   constexpr uint shared_memory() const {
-    return BLOCK * (BLOCK + 1) * 4;
+    return BLOCK * (BLOCK + 1) * linalg_bytes(T);
   }
-  KERNEL_VARIANT("linalg/cholesky", CholeskyArgs, BLOCK)
+  KERNEL_VARIANT("linalg/cholesky", CholeskyArgs, T, BLOCK)
 };
 
 struct SolveVariant {
+  Type T;
   bool UNIT; // t has a unit diagonal
   bool R; // b has a part in memory
   uint EYE; // 1: and rows of the identity; 2: named by perm
   uint BLOCK = linalg_block;
   constexpr uint shared_memory() const {
-    return BLOCK * (BLOCK + 1) * 4;
+    return BLOCK * (BLOCK + 1) * linalg_bytes(T);
   }
-  KERNEL_VARIANT("linalg/solve", SolveArgs, UNIT, R, EYE, BLOCK)
+  KERNEL_VARIANT("linalg/solve", SolveArgs, T, UNIT, R, EYE, BLOCK)
 };
 
 // With ROWS > 0 panels of at most so many rows are held in shared memory.
 struct LuPanelVariant {
+  Type T;
   uint ROWS, WG_SIZE;
   uint BLOCK = linalg_block;
   constexpr uint shared_memory() const {
-    return (BLOCK * (ROWS + 2) + WG_SIZE / 2) * 4;
+    return (BLOCK * (ROWS + 2) + WG_SIZE / 2) * linalg_bytes(T);
   }
-  KERNEL_VARIANT("linalg/lu_panel", LuPanelArgs, ROWS, WG_SIZE, BLOCK)
+  KERNEL_VARIANT("linalg/lu_panel", LuPanelArgs, T, ROWS, WG_SIZE, BLOCK)
 };
 
 // ROWS as in LuPanelVariant.
 struct QrPanelVariant {
+  Type T;
   uint ROWS, WG_SIZE;
   uint BLOCK = linalg_block;
   constexpr uint shared_memory() const {
-    return (BLOCK * (ROWS + WG_SIZE / 4 + BLOCK + 2) + 1) * 4;
+    return (BLOCK * (ROWS + WG_SIZE / 4 + BLOCK + 2) + 1) * linalg_bytes(T);
   }
-  KERNEL_VARIANT("linalg/qr_panel", QrPanelArgs, ROWS, WG_SIZE, BLOCK)
+  KERNEL_VARIANT("linalg/qr_panel", QrPanelArgs, T, ROWS, WG_SIZE, BLOCK)
 };
 
 struct LuSwapVariant {
+  Type T;
   uint BLOCK = linalg_block;
-  KERNEL_VARIANT("linalg/lu_swap", LuSwapArgs, BLOCK)
+  KERNEL_VARIANT("linalg/lu_swap", LuSwapArgs, T, BLOCK)
 };
 
-// Matrices of at most MOST rows, a multiple of 32. Above 32 the rotations are
-// collected in `work`, MOST x MOST for each matrix.
 struct JacobiVariant {
-  uint MOST;
-  bool SYMMETRIC, VECTORS;
+  Type T;
+  uint MOST, LINES; // a multiple of 32; MOST or twice as many
   constexpr uint shared_memory() const {
-    uint held = VECTORS && MOST <= 32 ? 2 : 1;
-    return (held * MOST * (MOST + 1) + 7 * MOST / 2 + 1) * 4;
+    return (MOST * (LINES + 1) + 1) * linalg_bytes(T);
   }
-  KERNEL_VARIANT("linalg/jacobi", JacobiArgs, MOST, SYMMETRIC, VECTORS)
+  KERNEL_VARIANT("linalg/jacobi", JacobiArgs, T, MOST, LINES)
+};
+
+struct StartVariant {
+  Type T;
+  bool SYMMETRIC;
+  KERNEL_VARIANT("linalg/start", StartArgs, T, SYMMETRIC)
+};
+
+struct RoundVariant {
+  Type T;
+  uint WIDE = linalg_block; // columns of two blocks
+  KERNEL_VARIANT("linalg/round", RoundArgs, T, WIDE)
+};
+
+struct FinishVariant {
+  Type T;
+  bool SYMMETRIC, VECTORS;
+  KERNEL_VARIANT("linalg/finish", FinishArgs, T, SYMMETRIC, VECTORS)
 };
 
 struct SignsVariant {
+  Type T;
   bool LARGE = false;
-  KERNEL_VARIANT("linalg/signs", SignsArgs, LARGE)
+  KERNEL_VARIANT("linalg/signs", SignsArgs, T, LARGE)
 };
 
 struct InvertVariant {
   bool LARGE;
-  KERNEL_VARIANT("linalg/invert", InvertArgs, LARGE)
+  Type T = Type::u32;
+  KERNEL_VARIANT("linalg/invert", InvertArgs, T, LARGE)
 };
 #endif
 

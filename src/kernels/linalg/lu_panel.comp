@@ -3,19 +3,19 @@
 // WG_SIZE-th row: rows meet only in shared memory. A column of zeros is left as
 // it is; the largest item of NaNs is the first. Loops over columns are unrolled:
 // llvmpipe ends an invocation's loops after 65,535 iterations in all.
-#include "common/types.glsl"
+#include "linalg/real.glsl"
 #include "linalg/linalg.h"
 #define ARGS_BLOCK LuPanelArgs
 #include "common/args.glsl"
 
 layout(local_size_x = WG_SIZE) in;
 
-shared float pivot_row[BLOCK], first_row[BLOCK];
-shared float largest[WG_SIZE / 4];
+shared T pivot_row[BLOCK], first_row[BLOCK];
+shared T largest[WG_SIZE / 4];
 shared uint largest_at[WG_SIZE / 4];
 
 #if ROWS
-shared float tile[BLOCK][ROWS];
+shared T tile[BLOCK][ROWS];
 #define TAKE(row, col) tile[col][row]
 #define PUT(row, col, v) tile[col][row] = v
 #else
@@ -27,16 +27,16 @@ shared float tile[BLOCK][ROWS];
 // The row, from j on, with the largest item of column j; ties go to the first.
 uint find_pivot(uint j, int64_t y) {
   uint local = gl_LocalInvocationIndex;
-  float most = -1.0;
+  T most = -1.0;
   uint at = j;
   for (uint row = local; row < A.rows; row += WG_SIZE) {
-    float v = row >= j ? abs(TAKE(row, j)) : -1.0;
+    T v = row >= j ? abs(TAKE(row, j)) : -1.0;
     at = v > most ? row : at;
     most = v > most ? v : most;
   }
   for (uint mask = 2; mask > 0; mask >>= 1) {
-    float v = subgroupShuffleXor(most, mask);
-    uint other = subgroupShuffleXor(at, mask);
+    T v = shuffle_xor(most, mask);
+    uint other = shuffle_xor(at, mask);
     bool better = v > most || (v == most && other < at);
     at = better ? other : at;
     most = better ? v : most;
@@ -48,7 +48,7 @@ uint find_pivot(uint j, int64_t y) {
   barrier();
   for (uint half_ = WG_SIZE / 8; half_ > 0; half_ >>= 1) {
     if (local < half_) {
-      float v = largest[local + half_];
+      T v = largest[local + half_];
       uint other = largest_at[local + half_];
       if (v > largest[local] ||
           (v == largest[local] && other < largest_at[local])) {
@@ -105,11 +105,11 @@ void work(uint matrix) {
     if (local == 0) {
       store(A.pivots, matrix * A.pivot_batch + (A.first + j), A.first + p);
     }
-    float pivot = pivot_row[j];
+    T pivot = pivot_row[j];
     for (uint row = local; row < A.rows; row += WG_SIZE) {
       if (row > j) {
-        float v = TAKE(row, j);
-        float l = pivot != 0.0 ? v / pivot : v;
+        T v = TAKE(row, j);
+        T l = pivot != 0.0 ? v / pivot : v;
         PUT(row, j, l);
         [[unroll]] for (uint c = 1; c < BLOCK; ++c) {
           if (c > j && c < A.width) {

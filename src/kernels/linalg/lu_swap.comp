@@ -36,8 +36,8 @@ void main() {
     for (uint i = 0; i < A.width; ++i) {
       int64_t a = at + (A.first + i) * A.ys.row;
       int64_t b = at + pivot[i] * A.ys.row;
-      float here = load(A.y, a);
-      float there = load(A.y, b);
+      T here = load(A.y, a);
+      T there = load(A.y, b);
       store(A.y, a, there);
       store(A.y, b, here);
     }

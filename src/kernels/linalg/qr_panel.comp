@@ -4,22 +4,21 @@
 // Representation, 1989). A workgroup has a matrix, and an invocation every
 // WG_SIZE-th row: rows meet only in shared memory. Loops over columns are
 // unrolled: llvmpipe ends an invocation's loops after 65,535 iterations in all.
-#include "common/types.glsl"
+#include "linalg/real.glsl"
 #include "linalg/linalg.h"
-#include "linalg/scale.glsl"
 #define ARGS_BLOCK QrPanelArgs
 #include "common/args.glsl"
 
 layout(local_size_x = WG_SIZE) in;
 
 #define QUADS (WG_SIZE / 4)
-shared float sums[BLOCK][QUADS];
-shared float total[BLOCK];
-shared float triangle[BLOCK][BLOCK + 1];
-shared float head;
+shared T sums[BLOCK][QUADS];
+shared T total[BLOCK];
+shared T triangle[BLOCK][BLOCK + 1];
+shared T head;
 
 #if ROWS
-shared float tile[BLOCK][ROWS];
+shared T tile[BLOCK][ROWS];
 #define TAKE(row, col) tile[col][row]
 #define PUT(row, col, value) tile[col][row] = value
 #else
@@ -30,9 +29,9 @@ shared float tile[BLOCK][ROWS];
 
 // NAME(x) is OP over all invocations' x.
 #define GROUP_REDUCE(NAME, OP)                                                \
-  float NAME(float x) {                                                       \
-    x = OP(x, subgroupShuffleXor(x, 1u));                                     \
-    x = OP(x, subgroupShuffleXor(x, 2u));                                     \
+  T NAME(T x) {                                                       \
+    x = OP(x, shuffle_xor(x, 1u));                                     \
+    x = OP(x, shuffle_xor(x, 2u));                                     \
     if (gl_LocalInvocationIndex % 4 == 0) {                                   \
       sums[0][gl_LocalInvocationIndex / 4] = x;                               \
     }                                                                         \
@@ -49,18 +48,18 @@ GROUP_REDUCE(group_sum, PLUS)
 GROUP_REDUCE(group_max, max)
 
 // total[c] = the sum of part[c] over all invocations.
-void group_sums(float part[BLOCK], uint columns) {
+void group_sums(T part[BLOCK], uint columns) {
   uint local = gl_LocalInvocationIndex;
   [[unroll]] for (uint c = 0; c < BLOCK; ++c) {
-    float x = part[c] + subgroupShuffleXor(part[c], 1u);
-    x += subgroupShuffleXor(x, 2u);
+    T x = part[c] + shuffle_xor(part[c], 1u);
+    x += shuffle_xor(x, 2u);
     if (local % 4 == 0) {
       sums[c][local / 4] = x;
     }
   }
   barrier();
   for (uint c = local; c < columns; c += WG_SIZE) {
-    float x = 0.0;
+    T x = 0.0;
     for (uint i = 0; i < QUADS; ++i) {
       x += sums[c][i];
     }
@@ -71,23 +70,23 @@ void group_sums(float part[BLOCK], uint columns) {
 
 // Makes column j a reflector below its diagonal; the diagonal gets R's item.
 // Returns tau. `largest`: of the column from j on.
-float reflect(uint j, float largest, int64_t v) {
+T reflect(uint j, T largest, int64_t v) {
   uint local = gl_LocalInvocationIndex;
-  float scale = scale_of(largest);
-  float part = 0.0;
+  T scale = scale_of(largest);
+  T part = 0.0;
   for (uint row = local; row < A.rows; row += WG_SIZE) {
-    float x = row > j ? TAKE(row, j) * scale : 0.0;
+    T x = row > j ? TAKE(row, j) * scale : 0.0;
     part += x * x;
     if (row == j) {
       head = TAKE(row, j) * scale;
     }
   }
-  float below = group_sum(part);
-  float alpha = head;
-  float length_ = sqrt(alpha * alpha + below);
-  float beta = alpha > 0.0 ? -length_ : length_;
+  T below = group_sum(part);
+  T alpha = head;
+  T length_ = sqrt(alpha * alpha + below);
+  T beta = alpha > 0.0 ? -length_ : length_;
   bool none = below == 0.0;
-  float factor = none ? 0.0 : 1.0 / (alpha - beta);
+  T factor = none ? 0.0 : 1.0 / (alpha - beta);
   for (uint row = local; row < A.rows; row += WG_SIZE) {
     if (row > j) {
       PUT(row, j, TAKE(row, j) * scale * factor);
@@ -99,15 +98,15 @@ float reflect(uint j, float largest, int64_t v) {
 }
 
 // Applies reflector j to later columns and extends t.
-void apply(uint j, float tau, int64_t v) {
+void apply(uint j, T tau, int64_t v) {
   uint local = gl_LocalInvocationIndex;
-  float part[BLOCK];
+  T part[BLOCK];
   [[unroll]] for (uint c = 0; c < BLOCK; ++c) {
     part[c] = 0.0;
   }
   for (uint row = local; row < A.rows; row += WG_SIZE) {
     if (row >= j) {
-      float here = row == j ? 1.0 : TAKE(row, j);
+      T here = row == j ? 1.0 : TAKE(row, j);
       [[unroll]] for (uint c = 0; c < BLOCK; ++c) {
         if (c < A.width && c != j) {
           part[c] += here * TAKE(row, c);
@@ -118,7 +117,7 @@ void apply(uint j, float tau, int64_t v) {
   group_sums(part, A.width);
   for (uint row = local; row < A.rows; row += WG_SIZE) {
     if (row >= j) {
-      float here = row == j ? tau : tau * TAKE(row, j);
+      T here = row == j ? tau : tau * TAKE(row, j);
       [[unroll]] for (uint c = 1; c < BLOCK; ++c) {
         if (c > j && c < A.width) {
           PUT(row, c, TAKE(row, c) - here * total[c]);
@@ -127,7 +126,7 @@ void apply(uint j, float tau, int64_t v) {
     }
   }
   if (local < j) {
-    float sum = 0.0;
+    T sum = 0.0;
     for (uint k = local; k < j; ++k) {
       sum += triangle[local][k] * total[k];
     }
@@ -154,18 +153,18 @@ void work(uint matrix) {
   }
   barrier();
   for (uint j = 0; j < A.width; ++j) {
-    float most = 0.0;
+    T most = 0.0;
     for (uint row = local; row < A.rows; row += WG_SIZE) {
       most = row >= j ? max(most, abs(TAKE(row, j))) : most;
     }
-    float tau = reflect(j, group_max(most), v);
+    T tau = reflect(j, group_max(most), v);
     apply(j, tau, v);
     barrier();
   }
   for (uint row = local; row < A.rows; row += WG_SIZE) {
     [[unroll]] for (uint c = 0; c < BLOCK; ++c) {
       if (c < A.width) {
-        float here = TAKE(row, c);
+        T here = TAKE(row, c);
         if (row <= c) {
           int64_t r = matrix * A.rs.batch;
           store(A.r, r + row * A.rs.row + c * A.rs.col, here);

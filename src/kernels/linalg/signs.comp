@@ -16,8 +16,8 @@ void main() {
     int64_t r = int64_t(matrix) * A.rs.batch;
     int64_t at = int64_t(matrix) * A.vs.batch + int64_t(row) * A.vs.row +
         int64_t(col) * A.vs.col;
-    float d = load(A.r, r + int64_t(col) * (A.rs.row + A.rs.col));
-    float v = load(A.v, at);
+    T d = load(A.r, r + int64_t(col) * (A.rs.row + A.rs.col));
+    T v = load(A.v, at);
     store(A.v, at, d < 0.0 ? -v : v);
   }
 }

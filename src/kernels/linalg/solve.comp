@@ -9,7 +9,7 @@
 #define GROUP LINALG_GROUP
 layout(local_size_x = GROUP) in;
 
-shared float t[BLOCK][BLOCK + 1];
+shared T t[BLOCK][BLOCK + 1];
 
 void main() {
   uint group = group_index();
@@ -20,7 +20,7 @@ void main() {
   for (uint i = gl_LocalInvocationIndex; i < BLOCK * BLOCK; i += GROUP) {
     uint row = i / BLOCK, col = i % BLOCK;
     bool inside = row < A.width && col < row + (1 - UNIT);
-    float v = load(A.t, inside ? base + row * A.ts.row + col * A.ts.col : base);
+    T v = load(A.t, inside ? base + row * A.ts.row + col * A.ts.col : base);
     t[row][col] = inside ? v : row == col ? 1.0 : 0.0;
   }
   barrier();
@@ -29,9 +29,9 @@ void main() {
 #if R
     int64_t r = matrix * A.rs.batch + column * A.rs.col;
 #endif
-    float v[BLOCK];
+    T v[BLOCK];
     [[unroll]] for (uint i = 0; i < BLOCK; ++i) {
-      float sum = 0.0;
+      T sum = 0.0;
       if (i < A.width) {
 #if R
         sum = load(A.r, r + i * A.rs.row);

@@ -38,7 +38,7 @@ Matrices Matrices::reversed() const {
 array Matrices::view() const {
   array v(
       {static_cast<int>(count), static_cast<int>(rows), static_cast<int>(cols)},
-      float32,
+      of.dtype(),
       nullptr,
       {});
   bool dense = strides.col == 1 && strides.row == cols &&
@@ -69,11 +69,13 @@ Matrices matrices(const array& a, StreamEncoder& enc) {
           a.strides(-1)}};
 }
 
-Matrices
-new_matrices(uint32_t count, uint32_t rows, uint32_t cols, StreamEncoder& enc) {
-  auto t = enc.temporary(
-      {static_cast<int>(count), static_cast<int>(cols), static_cast<int>(rows)},
-      float32);
+Matrices new_matrices(
+    uint32_t count,
+    uint32_t rows,
+    uint32_t cols,
+    Dtype type,
+    StreamEncoder& enc) {
+  array t = enc.temporary({int(count), int(cols), int(rows)}, type);
   return matrices(t, enc).transposed();
 }
 
@@ -91,7 +93,8 @@ void copy_by_columns(const array& from, array& to, StreamEncoder& enc) {
 }
 
 Matrices product(const Matrices& a, const Matrices& b, StreamEncoder& enc) {
-  array y = enc.temporary({int(a.count), int(a.rows), int(b.cols)}, float32);
+  array y =
+      enc.temporary({int(a.count), int(a.rows), int(b.cols)}, a.of.dtype());
   run_gemm(enc, {.a = a.view(), .b = b.view()}, y);
   return matrices(y, enc);
 }
@@ -101,7 +104,7 @@ Matrices reduced(
     const Matrices& a,
     const Matrices& b,
     StreamEncoder& enc) {
-  array y = enc.temporary(c.view().shape(), float32);
+  array y = enc.temporary(c.view().shape(), c.of.dtype());
   reduce_into(y, c, a, b, enc);
   return matrices(y, enc);
 }
@@ -164,6 +167,7 @@ void solve_triangle(
         .groups = groups,
         .count = x.count};
     SolveVariant variant{
+        .T = type_of(x.of),
         .UNIT = triangle.unit,
         .R = r.has_value(),
         .EYE = b   ? 0u
@@ -205,7 +209,7 @@ void factor_panel(
       .first = first,
       .count = y.count};
   enc.dispatch(
-      lu_panel_variant(y.rows, enc.caps()),
+      lu_panel_variant(type_of(y.of), y.rows, enc.caps()),
       {x.view()},
       {y.view(), pivots, perm},
       args,
@@ -231,7 +235,7 @@ void exchange_rows(
       .groups = groups,
       .count = y.count};
   enc.dispatch(
-      LuSwapVariant{},
+      LuSwapVariant{type_of(y.of)},
       {pivots},
       {y.view(), perm},
       args,

@@ -14,8 +14,8 @@
 
 namespace mlx::core::vulkan {
 
-// A float32 matrix of the same size in each item of a batch, in the memory of
-// an array.
+// A float32 or float64 matrix of the same size in each item of a batch, in the
+// memory of an array.
 struct Matrices {
   array of;
   int64_t offset = 0; // items from of's first
@@ -32,8 +32,12 @@ struct Matrices {
 // The last two axes of `a`, copied if the other axes have no common stride.
 Matrices matrices(const array& a, StreamEncoder& enc);
 // Uninitialized; column-major, in memory of their own.
-Matrices
-new_matrices(uint32_t count, uint32_t rows, uint32_t cols, StreamEncoder& enc);
+Matrices new_matrices(
+    uint32_t count,
+    uint32_t rows,
+    uint32_t cols,
+    Dtype type,
+    StreamEncoder& enc);
 
 // Copies matrices, of any strides, to the beginning of `to`, column-major.
 void copy_by_columns(const array& from, array& to, StreamEncoder& enc);

@@ -1,5 +1,5 @@
-// Singular values and eigenvalues of small matrices; larger and complex ones,
-// and those of unsymmetric matrices, are the CPU's.
+// Singular values and eigenvalues. Those of very large, of complex and of
+// unsymmetric matrices are the CPU's.
 #include <algorithm>
 #include <optional>
 
@@ -8,6 +8,7 @@
 #include "ops/layout.h"
 #include "ops/linalg/plan.h"
 #include "ops/linalg/qr.h"
+#include "vk/integers.h"
 
 namespace mlx::core {
 
@@ -18,13 +19,57 @@ namespace {
 bool has_kernel(const array& a, StreamEncoder& enc) {
   uint32_t columns = std::min(a.shape(-2), a.shape(-1));
   uint32_t rows = std::max(a.shape(-2), a.shape(-1));
-  return a.dtype() == float32 && columns > 0 &&
-      columns <= jacobi_rows(enc.caps()) &&
-      panels_end(rows, enc.target().policy);
+  auto& policy = enc.target().policy;
+  return a.dtype() != complex64 && columns > 0 &&
+      columns <= policy.jacobi_columns && panels_end(rows, policy);
 }
 
-// Writes s, and if they are given the vectors y (not of symmetric matrices) and
-// v; kernels/linalg/linalg.h.
+// Makes the columns of the stack orthogonal.
+void run_sweeps(
+    const array& stack, // count x columns x lines
+    const array& lengths,
+    bool small,
+    StreamEncoder& enc) {
+  uint32_t count = stack.shape(0), rows = stack.shape(1),
+           lines = stack.shape(2);
+  if (small) {
+    enc.dispatch(
+        jacobi_variant(type_of(stack), rows, lines > rows),
+        {},
+        {stack, lengths},
+        JacobiArgs{rows, lines, count},
+        linear(count),
+        Work{.flops = 60.0 * rows * rows * lines * count});
+    return;
+  }
+  array state({stack.shape(0), MOST_SWEEPS}, uint32, nullptr, {});
+  fill_with_zeros(state, enc);
+  enc.add_temporary(state);
+  // Random matrices take 8 to 12 sweeps, those with clusters up to 25.
+  RoundVariant variant{type_of(stack)};
+  RoundArgs args{.rows = rows, .lines = lines, .count = count};
+  uint32_t pairs = rows / variant.WIDE;
+  double flops = 2.0 * variant.WIDE * rows * (rows + lines) * count;
+  for (; args.sweep < MOST_SWEEPS; ++args.sweep) {
+    for (args.round_ = 0; args.round_ < 2 * pairs - 1; ++args.round_) {
+      enc.dispatch(
+          variant,
+          {},
+          {stack, lengths, state},
+          args,
+          linear(uint64_t(pairs) * count),
+          Work{.flops = flops});
+    }
+  }
+}
+
+// For square x: writes s, and if they are given the vectors y (not of symmetric
+// matrices) and v; kernels/linalg/linalg.h. Larger matrices take rotations of
+// pairs of blocks of columns (Hari, Accelerating the SVD block-Jacobi method,
+// 2005), in rounds of disjoint pairs. The number of sweeps is fixed; those
+// after the last one that rotates end at once. Eigenvalues are the singular
+// values of x + c less c, 1.5 times the Frobenius norm, so that columns are the
+// vectors times at least a third of c.
 void run_jacobi(
     const Matrices& x,
     bool symmetric,
@@ -32,32 +77,41 @@ void run_jacobi(
     const Matrices* y,
     const Matrices* v,
     StreamEncoder& enc) {
-  uint32_t most = x.rows <= 32 ? 32 : 64;
-  JacobiArgs args{
-      .xs = x.strides,
+  Type t = type_of(s);
+  bool small = is_small(t, x.cols, y, enc.caps());
+  uint32_t wide = small ? 1 : RoundVariant{t}.WIDE;
+  uint32_t n = x.cols, rows = ceil_div(n, wide) * wide;
+  uint32_t lines = y ? 2 * rows : rows;
+  int count = static_cast<int>(x.count);
+  array stack = enc.temporary({count, int(rows), int(lines)}, s.dtype());
+  array scales = enc.temporary({count, 2}, s.dtype());
+  array lengths = enc.temporary({count, int(rows)}, s.dtype());
+  enc.dispatch(
+      StartVariant{t, symmetric},
+      {x.view()},
+      {stack, scales},
+      StartArgs{x.strides, n, rows, lines, x.count},
+      linear(x.count));
+  run_sweeps(stack, lengths, small, enc);
+  FinishArgs args{
       .ys = y ? y->strides : Strided{},
       .vs = v ? v->strides : Strided{},
-      .rows = x.rows,
-      .cols = x.cols,
+      .n = n,
+      .rows = rows,
+      .lines = lines,
       .count = x.count};
   std::vector<array> views{s};
-  if (y) {
-    views.push_back(y->view());
+  for (auto* vectors : {y, v}) {
+    if (vectors) {
+      views.push_back(vectors->view());
+    }
   }
-  if (v) {
-    views.push_back(v->view());
-    int held = most > 32 ? int(most) : 1;
-    views.push_back(enc.temporary({int(x.count), held, held}, float32));
-  }
-  std::vector<Operand> writes(views.begin(), views.end());
-  double work = 10.0 * 6 * x.rows * x.cols * x.cols; // about 10 sweeps
   enc.dispatch(
-      JacobiVariant{most, symmetric, v != nullptr},
-      {x.view()},
-      writes,
+      FinishVariant{t, symmetric, v != nullptr},
+      {stack, lengths, scales},
+      std::vector<Operand>(views.begin(), views.end()),
       args,
-      linear(x.count),
-      Work{.flops = work * x.count});
+      linear(uint64_t(n) * x.count));
 }
 
 void align_signs(const Matrices& r, const Matrices& v, StreamEncoder& enc) {
@@ -65,13 +119,17 @@ void align_signs(const Matrices& r, const Matrices& v, StreamEncoder& enc) {
       .rs = r.strides, .vs = v.strides, .n = v.cols, .count = v.count};
   uint64_t items = uint64_t(v.count) * v.cols * v.cols;
   enc.dispatch(
-      SignsVariant{}, {r.view()}, {v.view()}, args, linear(items, 256));
+      SignsVariant{type_of(v.of)},
+      {r.view()},
+      {v.view()},
+      args,
+      linear(items, 256));
 }
 
 // Zeros, for the triangle that factor_qr() writes.
 Matrices new_r(const Matrices& a, StreamEncoder& enc) {
   int n = static_cast<int>(a.cols);
-  array r({int(a.count), n, n}, float32, nullptr, {});
+  array r({int(a.count), n, n}, a.of.dtype(), nullptr, {});
   fill_with_zeros(r, enc);
   enc.add_temporary(r);
   return matrices(r, enc);
@@ -106,16 +164,11 @@ void SVD::eval_gpu(
   if (wide) { // x^T = v diag(s) u^T
     x = x.transposed();
   }
-  // A tall matrix is that of its triangle, times a q.
-  std::vector<Reflectors> q;
-  if (x.rows > jacobi_rows(enc.caps())) {
-    Matrices r = new_r(x, enc);
-    q = factor_qr(x, r, enc);
-    for (auto& block : q) {
-      block.from = 0; // others come after it
-    }
-    x = r;
-  }
+  // x is q r, and r^T = v diag(s) u^T, which takes fewer sweeps (Drmac &
+  // Veselic, New fast and accurate Jacobi SVD algorithm, 2008).
+  Matrices r = new_r(x, enc);
+  auto q = factor_qr(x, r, enc);
+  x = r.transposed();
   auto& s = outputs[compute_uv_ ? 1 : 0];
   s.set_data(allocator::malloc(s.nbytes()));
   if (!compute_uv_) {
@@ -129,15 +182,15 @@ void SVD::eval_gpu(
   Matrices u = matrices(left, enc), v = matrices(right, enc);
   u = wide ? u.transposed() : u;
   v = wide ? v : v.transposed();
-  Matrices y = new_matrices(x.count, x.rows, x.cols, enc);
-  run_jacobi(x, false, s, &y, &v, enc);
-  // y = u diag(s) has orthogonal columns, some of which may be zero: QR gives a
+  Matrices y = new_matrices(x.count, x.rows, x.cols, in.dtype(), enc);
+  Matrices turned = new_matrices(x.count, x.cols, x.cols, in.dtype(), enc);
+  run_jacobi(x, false, s, &y, &turned, enc);
+  // y = v diag(s) has orthogonal columns, some of which may be zero: QR gives a
   // whole basis.
-  Matrices r = new_r(y, enc);
-  auto more = factor_qr(y, r, enc);
-  q.insert(q.end(), more.begin(), more.end());
-  align_signs(r, v, enc);
-  form_q(q, u, enc);
+  Matrices lengths = new_r(y, enc);
+  form_q(factor_qr(y, lengths, enc), v, enc);
+  align_signs(lengths, turned, enc);
+  form_q(q, u, enc, &turned);
 }
 
 void Eigh::eval_gpu(

@@ -23,7 +23,10 @@ void Cholesky::eval_gpu(const std::vector<array>& inputs, array& out) {
     a = a.transposed();
     y = y.transposed();
   }
-  CholeskyVariant variant{};
+  CholeskyVariant variant{type_of(out)};
+  double epsilon = out.dtype() == float64
+      ? std::numeric_limits<double>::epsilon()
+      : std::numeric_limits<float>::epsilon();
   uint32_t n = a.rows;
   for (uint32_t at = 0; at < n; at += linalg_block) {
     uint32_t w = block_width(at, n), rows = n - at;
@@ -40,7 +43,7 @@ void Cholesky::eval_gpu(const std::vector<array>& inputs, array& out) {
         .ys = to.strides,
         .rows = rows,
         .width = w,
-        .tolerance = float(at + w) * std::numeric_limits<float>::epsilon(),
+        .tolerance = float((at + w) * epsilon),
         .groups = groups,
         .count = a.count};
     enc.dispatch(
@@ -106,14 +109,14 @@ void Inverse::eval_gpu(const std::vector<array>& inputs, array& out) {
   }
   out.set_data(allocator::malloc(out.nbytes()));
   Matrices x = matrices(out, enc);
-  Matrices lu = new_matrices(x.count, x.rows, x.cols, enc);
+  Matrices lu = new_matrices(x.count, x.rows, x.cols, out.dtype(), enc);
   array factors = lu.of;
   copy_by_columns(inputs[0], factors, enc);
   int count = static_cast<int>(x.count), n = static_cast<int>(x.rows);
   array pivots = enc.temporary({count, n}, uint32);
   array perm = enc.temporary({count, n}, uint32);
   factor_lu(lu, pivots, perm, enc);
-  Matrices y = matrices(enc.temporary({count, n, n}, float32), enc);
+  Matrices y = matrices(enc.temporary({count, n, n}, out.dtype()), enc);
   solve_triangle({.t = lu, .unit = true}, nullptr, &perm, y, enc);
   solve_triangle({.t = lu, .upper = true}, &y, nullptr, x, enc);
 }

@@ -4,28 +4,26 @@
 
 namespace mlx::core::vulkan {
 
-LuPanelVariant lu_panel_variant(uint32_t rows, const Caps& caps) {
-  LuPanelVariant small{.ROWS = 64, .WG_SIZE = 64};
-  LuPanelVariant large{.ROWS = 224, .WG_SIZE = 256};
-  if (rows <= small.ROWS) {
-    return small;
+LuPanelVariant lu_panel_variant(Type t, uint32_t rows, const Caps& caps) {
+  LuPanelVariant v{.T = t, .ROWS = 64, .WG_SIZE = 64};
+  if (rows > v.ROWS || v.shared_memory() > caps.shared_memory) {
+    v.ROWS = t == Type::f64 ? 112 : 224;
+    v.WG_SIZE = 256;
   }
-  if (rows > large.ROWS || caps.shared_memory < large.shared_memory()) {
-    large.ROWS = 0;
+  if (rows > v.ROWS || v.shared_memory() > caps.shared_memory) {
+    v.ROWS = 0;
   }
-  return large;
+  return v;
 }
 
-QrPanelVariant qr_panel_variant(uint32_t rows, const Caps& caps) {
-  QrPanelVariant small{.ROWS = 64, .WG_SIZE = 64};
-  QrPanelVariant large{.ROWS = 128, .WG_SIZE = 128};
-  if (rows <= small.ROWS) {
-    return small;
+QrPanelVariant qr_panel_variant(Type t, uint32_t rows, const Caps& caps) {
+  for (uint32_t most : {64, 128}) {
+    QrPanelVariant v{.T = t, .ROWS = most, .WG_SIZE = most};
+    if (rows <= most && v.shared_memory() <= caps.shared_memory) {
+      return v;
+    }
   }
-  if (rows <= large.ROWS && caps.shared_memory >= large.shared_memory()) {
-    return large;
-  }
-  return {.ROWS = 0, .WG_SIZE = 256};
+  return {.T = t, .ROWS = 0, .WG_SIZE = 256};
 }
 
 bool panels_end(uint32_t rows, const Policy& policy) {
@@ -33,9 +31,14 @@ bool panels_end(uint32_t rows, const Policy& policy) {
   return ceil_div(rows, 256u) <= policy.most_iterations / loops;
 }
 
-uint32_t jacobi_rows(const Caps& caps) {
-  JacobiVariant large{.MOST = 64, .SYMMETRIC = false, .VECTORS = true};
-  return caps.shared_memory >= large.shared_memory() ? 64 : 32;
+JacobiVariant jacobi_variant(Type t, uint32_t columns, bool stacked) {
+  uint32_t most = columns <= 32 ? 32 : 64;
+  return {.T = t, .MOST = most, .LINES = stacked ? 2 * most : most};
+}
+
+bool is_small(Type t, uint32_t columns, bool stacked, const Caps& caps) {
+  auto bytes = jacobi_variant(t, columns, stacked).shared_memory();
+  return columns <= 64 && bytes <= caps.shared_memory;
 }
 
 } // namespace mlx::core::vulkan

@@ -7,13 +7,15 @@
 namespace mlx::core::vulkan {
 
 // For a block column of so many rows.
-LuPanelVariant lu_panel_variant(uint32_t rows, const Caps& caps);
-QrPanelVariant qr_panel_variant(uint32_t rows, const Caps& caps);
+LuPanelVariant lu_panel_variant(Type t, uint32_t rows, const Caps& caps);
+QrPanelVariant qr_panel_variant(Type t, uint32_t rows, const Caps& caps);
 
 // Whether the panels' loops end as they should: llvmpipe cuts long ones.
 bool panels_end(uint32_t rows, const Policy& policy);
 
-// The most rows of a matrix in shared memory of jacobi.comp: 32 or 64.
-uint32_t jacobi_rows(const Caps& caps);
+// For eigenvalues, or if `stacked` singular vectors, of matrices that
+// jacobi.comp holds in shared memory; whether it does.
+JacobiVariant jacobi_variant(Type t, uint32_t columns, bool stacked);
+bool is_small(Type t, uint32_t columns, bool stacked, const Caps& caps);
 
 } // namespace mlx::core::vulkan

@@ -21,12 +21,13 @@ void copy_to(const Matrices& from, const Matrices& to, StreamEncoder& enc) {
       {source.shape(), source.strides(), target.strides()});
 }
 
-Matrices
-identity(uint32_t count, uint32_t rows, uint32_t cols, StreamEncoder& enc) {
-  array e({int(count), int(rows), int(cols)}, float32, nullptr, {});
+// Of the size and type of `like`.
+Matrices identity(const Matrices& like, StreamEncoder& enc) {
+  auto& [of, offset, count, rows, cols, strides] = like;
+  array e({int(count), int(rows), int(cols)}, of.dtype(), nullptr, {});
   fill_with_zeros(e, enc);
   enc.add_temporary(e);
-  array one(1.0f);
+  array one(1.0f, of.dtype());
   enc.add_temporary(one);
   copy_strided(
       enc,
@@ -47,9 +48,8 @@ factor_qr(const Matrices& a, const Matrices& r, StreamEncoder& enc) {
   Matrices left = a; // what is not factored yet
   for (uint32_t at = 0; at < n; at += linalg_block) {
     uint32_t w = block_width(at, n), rows = left.rows;
-    Matrices v = new_matrices(a.count, rows, w, enc);
-    Matrices t =
-        matrices(enc.temporary({int(a.count), int(w), int(w)}, float32), enc);
+    Matrices v = new_matrices(a.count, rows, w, a.of.dtype(), enc);
+    Matrices t = new_matrices(a.count, w, w, a.of.dtype(), enc).transposed();
     Matrices x = left.part(0, 0, rows, w), corner = r.part(at, at, w, w);
     QrPanelArgs args{
         .xs = x.strides,
@@ -59,13 +59,13 @@ factor_qr(const Matrices& a, const Matrices& r, StreamEncoder& enc) {
         .width = w,
         .count = a.count};
     enc.dispatch(
-        qr_panel_variant(rows, enc.caps()),
+        qr_panel_variant(type_of(a.of), rows, enc.caps()),
         {x.view()},
         {v.view(), corner.view(), t.of},
         args,
         linear(a.count),
         Work{.flops = 4.0 * rows * w * w * a.count});
-    all.push_back({at, at, v, t});
+    all.push_back({at, v, t});
     uint32_t after = left.cols - w;
     if (after > 0) {
       auto right = left.part(0, w, rows, after);
@@ -81,11 +81,16 @@ factor_qr(const Matrices& a, const Matrices& r, StreamEncoder& enc) {
 void form_q(
     const std::vector<Reflectors>& reflectors,
     const Matrices& out,
-    StreamEncoder& enc) {
-  Matrices q = identity(out.count, out.rows, out.cols, enc);
+    StreamEncoder& enc,
+    const Matrices* corner) {
+  Matrices q = identity(out, enc);
+  if (corner) {
+    copy_to(*corner, q.part(0, 0, corner->rows, corner->cols), enc);
+  }
   for (size_t i = reflectors.size(); i-- > 0;) {
-    auto& [first, from, v, t] = reflectors[i];
-    auto part = q.part(first, from, v.rows, q.cols - from);
+    auto& [first, v, t] = reflectors[i];
+    uint32_t at = corner ? 0 : first; // the corner is dense
+    auto part = q.part(first, at, v.rows, q.cols - at);
     auto along = product(t, product(v.transposed(), part, enc), enc);
     if (i == 0) {
       array last = out.view();

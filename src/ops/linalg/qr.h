@@ -8,9 +8,8 @@
 namespace mlx::core::vulkan {
 
 // q = (I - v t v^T) of each block, first to last; v begins at row `first`.
-// Columns of q before `from` are not changed.
 struct Reflectors {
-  uint32_t first, from;
+  uint32_t first;
   Matrices v, t;
 };
 
@@ -19,10 +18,12 @@ struct Reflectors {
 std::vector<Reflectors>
 factor_qr(const Matrices& a, const Matrices& r, StreamEncoder& enc);
 
-// Writes the first columns of q to `out`, which is row-major.
+// Writes the first columns of q, or of q times the identity with `corner` in
+// its upper left corner, to `out`, which is row-major.
 void form_q(
     const std::vector<Reflectors>& reflectors,
     const Matrices& out,
-    StreamEncoder& enc);
+    StreamEncoder& enc,
+    const Matrices* corner = nullptr);
 
 } // namespace mlx::core::vulkan
