@@ -125,7 +125,11 @@ void v_fma_mixhi_f16(Wave& w, const Instruction& i) {
 
 // Four products of bytes; clamp saturates.
 void dot4(
-    Wave& w, const Instruction& i, u32 third, bool signed_a, bool signed_b) {
+    Wave& w,
+    const Instruction& i,
+    u32 third,
+    bool signed_a,
+    bool signed_b) {
   Lanes<u32> a, b, c, r;
   const u32* p = read(w, i, i.operands[1], a);
   const u32* q = read(w, i, i.operands[2], b);
