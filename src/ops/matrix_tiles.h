@@ -1,4 +1,4 @@
-// Distribution of a matrix-unit tile over subgroups. Free of MLX.
+// Tiles of matrix units, their subgroups and limits. Free of MLX.
 #pragma once
 
 #include <algorithm>
@@ -7,6 +7,46 @@
 #include "vk/integers.h"
 
 namespace mlx::core::vulkan {
+
+// Outputs per workgroup, and subgroups along each axis; parts of k (0: any).
+struct Tile {
+  uint32_t bm, bn, wm, wn;
+};
+struct TileParts {
+  Tile tile;
+  uint32_t parts = 1;
+};
+
+template <typename Variant>
+void set_tile(Variant& v, const Tile& t) {
+  v.BM = t.bm;
+  v.BN = t.bn;
+  v.WM = t.wm;
+  v.WN = t.wn;
+}
+
+// Whether the device has the shared memory and the invocations that a variant
+// counts with: plans look after most limits themselves.
+template <typename Variant>
+bool fits(const Caps& caps, const Variant& v) {
+  bool room = true;
+  if constexpr (requires { v.shared_memory(); }) {
+    room = v.shared_memory() <= caps.shared_memory;
+  }
+  uint32_t lanes = 0;
+  if constexpr (requires { v.WM* v.SG; }) {
+    lanes = v.WM * v.WN * v.SG;
+  } else if constexpr (requires { v.WK* v.SG; }) {
+    lanes = v.WK * v.WN * v.SG;
+  } else if constexpr (requires { v.WM* v.units.lanes; }) {
+    lanes = v.WM * v.WN * v.units.lanes;
+  } else if constexpr (requires { v.WG; }) {
+    lanes = v.WG;
+  } else if constexpr (requires { v.LANES; }) {
+    lanes = v.LANES;
+  }
+  return room && lanes <= caps.max_workgroup_size;
+}
 
 // Subgroups of fewer than 32 lanes (Intel) have few registers per lane: ANV's
 // compiler spills little with 32 sums per lane and much with 64 (not timed).

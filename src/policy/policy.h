@@ -70,11 +70,12 @@ struct QuantThresholds {
   // Rows per expert up to which qmm_fragments has tiles of 16 rows
   // (docs/lab/2026-11-26-tall.md).
   uint32_t few_expert_rows = 16;
-  // Rows per expert above which qmm_sorted has tiles of 128 rows
+  // Rows per expert above which codes have tiles of 128 rows
   // (docs/lab/2026-11-22-experts.md).
   uint32_t tall_expert_rows = 64;
-  // Most rows of x, and per expert, of qmm_coopmat's tiles of 32 rows; most of
-  // its tiles of 64: above, 128 (docs/lab/2026-11-22-matrix-units.md).
+  // Most rows of x, and per expert, of qmm_coopmat's tiles of 32 rows of
+  // weights; most of those of 64: above, 128
+  // (docs/lab/2026-11-22-matrix-units.md).
   uint32_t flat_rows = 32;
   uint32_t flat_expert_rows = 16;
   uint32_t tall_rows = 64;
@@ -199,7 +200,7 @@ struct Policy {
   bool fragment_convolutions = true;
   uint32_t dequantize_rows = 0; // if not 0, instead of thresholds
   int int8 = 0; // Config::int8_activations
-  uint32_t sorted_parts = 1; // least parts of k of qmm_sorted
+  uint32_t code_parts = 1; // parts of k of codes, where not estimated
   uint32_t vecmat_lanes = 16; // of qvm that share k
   uint32_t row_groups = 2; // gemv: workgroups per core for several rows each
   uint32_t tile_groups = 1; // workgroups per core for larger scalar tiles

@@ -13,7 +13,7 @@ Policy software_policy(const Caps&) {
       .serial = true,
       .timed_tiles = true,
       .dot_row = true, // with the threshold of a test
-      .sorted_parts = 2, // for tests
+      .code_parts = 2, // for tests
       .vecmat_lanes = 4,
       .row_groups = 0,
       .gpu_tiles = false,

@@ -183,7 +183,7 @@ TEST_CASE("matrices: every shape divides the tiles of every plan") {
       s.batch = 8 * m;
       s.matrices = 8;
       auto sorted = plan_quant(caps, s);
-      auto& q = std::get<QmmSortedVariant>(sorted.kernel);
+      auto& q = std::get<QmmCoopmatVariant>(sorted.kernel);
       check_tile(q, q.BK);
       CHECK(q.shared_memory() <= caps.shared_memory);
     }

@@ -1,185 +1,477 @@
 #include <doctest/doctest.h>
 
+#include <sstream>
+
 #include "null/devices.h"
+#include "ops/matrix_tiles.h"
 #include "ops/quant/plan.h"
 
 using namespace mlx::core::vulkan;
 
 namespace {
 
-Caps gpu(uint32_t subgroup, uint32_t cores, uint32_t vendor) {
-  Caps c;
-  c.type = VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU;
-  c.vendor_id = vendor;
-  c.subgroup_size = c.min_subgroup_size = c.max_subgroup_size = subgroup;
+QuantShape linear(
+    uint32_t m,
+    uint32_t n,
+    uint32_t k,
+    int bits = 4,
+    int group = 64,
+    Type t = Type::f16) {
+  auto format = quant_modes[0].format(bits, group);
+  return {.common = {{t, format, true}}, .m = m, .n = n, .k = k};
+}
+QuantShape bf16(uint32_t m, uint32_t n, uint32_t k) {
+  return linear(m, n, k, 4, 64, Type::bf16);
+}
+QuantShape plain(QuantShape s) { // w is not transposed
+  s.transpose = false;
+  return s;
+}
+
+// Rows of so many experts, sorted.
+QuantShape experts(uint64_t rows, uint32_t n, uint32_t k, uint32_t matrices) {
+  QuantShape s = linear(1, n, k);
+  s.common.BATCH = BATCH_GATHER;
+  s.sorted = true;
+  s.batch = rows;
+  s.matrices = matrices;
+  return s;
+}
+
+template <typename F>
+void each_format(F f) {
+  for (auto& mode : quant_modes) {
+    for (const int* bits = mode.bits; *bits; ++bits) {
+      for (const int* group = mode.groups; *group; ++group) {
+        f(mode.format(*bits, *group));
+      }
+    }
+  }
+}
+
+template <typename V>
+uint32_t rows_of(const V& v) {
+  if constexpr (requires { v.ROWS; }) {
+    return v.ROWS;
+  } else if constexpr (requires { v.rows(); }) {
+    return v.rows();
+  } else {
+    return v.BM;
+  }
+}
+template <typename V>
+uint32_t outputs_of(const V& v) {
+  if constexpr (requires { v.BLOCK; }) {
+    return v.BLOCK;
+  } else if constexpr (requires { v.TX; }) {
+    return 8 * v.TX;
+  } else if constexpr (requires { v.outputs(); }) {
+    return v.outputs();
+  } else {
+    return v.BN;
+  }
+}
+
+// What each kernel needs of a shape and its tile.
+bool legal(const Target& gpu, const QuantShape& s, const QmvVariant& v) {
+  uint32_t lanes = std::max(gpu.policy.lanes, 4u);
+  bool digits = !v.INT_DOT ||
+      (v.CHUNK == 32 && v.ROW_ITEMS == s.k && s.m == 1 && s.aligned &&
+       gpu.caps.integer_dot_product && s.common.T != Type::f32 &&
+       v.digit_bytes(s.k) <= gpu.caps.shared_memory);
+  // A subgroup of matrices stores one output of a row per invocation.
+  bool matrices = !v.COOPMAT ||
+      (gpu.caps.known_fragments && s.aligned && v.WG >= 16 * v.ROWS);
+  bool whole = v.WHOLE_WORKGROUP || v.BLOCK % (v.WG / lanes * v.OUTS) == 0;
+  return s.transpose && digits && matrices && whole && (s.aligned || !v.VEC);
+}
+bool legal(const Target&, const QuantShape& s, const QvmVariant&) {
+  return !s.transpose;
+}
+bool legal(const Target&, const QuantShape& s, const QmmVariant& v) {
+  bool vec = s.transpose && s.x_aligned && s.k % 32 == 0;
+  return v.BM % v.TM == 0 && v.BN % v.TN == 0 && (vec || !v.VEC);
+}
+bool legal(const Target& gpu, const QuantShape& s, const QmmCoopmatVariant& v) {
+  auto& shape = v.units.shape;
+  bool codes = !v.units.halves &&
+      (!v.CODES || (s.transpose && s.aligned && s.k % 32 == 0));
+  bool packed = v.units.halves && v.CODES && s.transpose && s.aligned &&
+      v.CODE == CODE_INTEGER;
+  bool tile = v.BM % (v.WM * shape.m) == 0 && v.BN % (v.WN * shape.n) == 0 &&
+      v.BK % 32 == 0 && (v.BM * v.BK / 8) % (v.WM * v.WN * v.units.lanes) == 0;
+  return s.x_aligned && (codes || packed) && tile;
+}
+bool legal(const Target&, const QuantShape& s, const QmmSkinnyVariant& v) {
+  // The kernel deals out whole loads.
+  bool loads = v.FN * 32 % v.SG == 0 && v.FM * 128 % (v.WN * v.SG) == 0 &&
+      v.FM * 64 >= v.WN * v.SG;
+  return s.transpose && s.aligned && s.k % 32 == 0 && v.SG == 32 && loads;
+}
+bool legal(const Target&, const QuantShape& s, const QmmFragmentsVariant& v) {
+  return s.transpose && s.aligned && s.sides_aligned && v.BITS == 4 &&
+      v.GROUP % v.SPREAD == 0 && s.k % (128 * v.DEPTH) == 0;
+}
+bool legal(const Target&, const QuantShape& s, const QmmTallVariant& v) {
+  return s.transpose && s.aligned && s.sides_aligned && s.k % 128 == 0 &&
+      (v.BITS == 4 || (v.BITS == 8 && v.BM <= 96)) &&
+      (v.EMULATED || v.BN == 32 * v.WN);
+}
+bool legal(const Target& gpu, const QuantShape& s, const QmmDotVariant& v) {
+  uint32_t group = v.GROUP;
+  return gpu.caps.integer_dot_product && s.transpose && !s.sorted &&
+      v.BK % DOT_BLOCK == 0 && (group % v.BK == 0 || v.BK % group == 0) &&
+      v.BM % v.TM == 0 && v.BN % v.TN == 0 &&
+      v.BM / v.TM * (v.BN / v.TN) <= 256;
+}
+
+// Whether a plan is legal and covers its product, once.
+bool covers(const Target& gpu, const QuantShape& s) {
+  QuantPlan plan = plan_quant(gpu, s);
+  auto all = [](uint64_t tiles, uint64_t size, uint64_t items) {
+    return tiles * size >= items && (tiles - 1) * size < items;
+  };
+  bool found = std::visit(
+      [&](auto& v) {
+        bool rows = plan.sorted ? plan.tile_height == rows_of(v) &&
+                plan.m_tiles ==
+                    s.batch / rows_of(v) +
+                        std::min<uint64_t>(s.batch, s.matrices)
+                                : all(plan.m_tiles, rows_of(v), s.m);
+        return rows && all(plan.n_tiles, outputs_of(v), s.n) &&
+            legal(gpu, s, v) && fits(gpu.caps, v);
+      },
+      plan.kernel);
+  return found &&
+      (plan.splits == 1 ||
+       (s.may_split && !plan.sorted && plan.k_split % 128 == 0 &&
+        all(plan.splits, plan.k_split, s.k)));
+}
+
+// The kernel of a shape and its tile, in words.
+std::string kernel(const Target& gpu, const QuantShape& s) {
+  if (dequantizes_first(gpu, s)) {
+    return "dequantized";
+  }
+  QuantPlan plan = plan_quant(gpu, s);
+  auto text = [](auto... parts) {
+    std::ostringstream out;
+    (out << ... << parts);
+    return out.str();
+  };
+  return std::visit(
+      [&](auto& v) {
+        std::string name(v.file.substr(v.file.find('/') + 1));
+        name += text(' ', rows_of(v), 'x', outputs_of(v));
+        if constexpr (requires { v.CODES; }) {
+          name += v.CODES ? v.units.halves ? " halves" : " codes" : "";
+        }
+        if constexpr (requires { v.OUTS; }) {
+          name += v.COOPMAT ? " matrices"
+              : v.INT_DOT   ? " digits"
+                            : text(" OUTS=", v.OUTS, " CHUNK=", v.CHUNK);
+          name += text(" TURNS=", v.TURNS);
+        }
+        return plan.splits > 1 ? text(name, " in ", plan.splits) : name;
+      },
+      plan.kernel);
+}
+
+// Without matrix units or with those of f16, as a test varies them.
+Caps gpu(uint32_t cores, bool matrices) {
+  Caps c = usable_gpu("a GPU");
+  c.vendor_id = 0x10de;
   c.required_subgroup_size = c.full_subgroups = true;
   c.core_count = cores;
   count_cores(c);
-  return c;
-}
-
-const Caps plain_gpu = gpu(32, 132, 0x10de);
-const Caps big_gpu = [] {
-  Caps c = plain_gpu;
-  c.cooperative_matrix = c.coopmat_f16 = true;
+  c.cooperative_matrix = c.coopmat_f16 = matrices;
   c.shared_memory = 49152;
-  c.max_workgroup_size = 1024;
   return c;
-}();
-
-QuantShape linear(uint32_t m, uint32_t n, uint32_t k) {
-  auto format = quant_modes[0].format(4, 64);
-  return {.common = {{Type::f16, format, true}}, .m = m, .n = n, .k = k};
 }
+const Caps plain_gpu = gpu(132, false);
+const Caps big_gpu = gpu(132, true);
 
 template <typename Variant>
-bool takes(const Caps& caps, const QuantShape& s) {
-  return std::holds_alternative<Variant>(plan_quant(caps, s).kernel);
+bool takes(const Target& gpu, const QuantShape& s) {
+  return std::holds_alternative<Variant>(plan_quant(gpu, s).kernel);
 }
 template <typename Variant>
-Variant variant(const Caps& caps, const QuantShape& s) {
-  return std::get<Variant>(plan_quant(caps, s).kernel);
+Variant variant(const Target& gpu, const QuantShape& s) {
+  return std::get<Variant>(plan_quant(gpu, s).kernel);
 }
 
 } // namespace
 
-TEST_CASE("quantized: matrix units from five rows on, where x is aligned") {
-  CHECK(takes<QmmSkinnyVariant>(big_gpu, linear(5, 4096, 4096)));
-  QuantShape s = linear(2048, 4096, 12288);
-  QuantPlan plan = plan_quant(big_gpu, s);
-  CHECK(variant<QmmCoopmatVariant>(big_gpu, s).BN == 256);
-  CHECK(plan.m_tiles == 16);
-  CHECK(plan.n_tiles == 16);
-  CHECK(takes<QmvVariant>(big_gpu, linear(4, 4096, 4096)));
-  CHECK(takes<QmmCoopmatVariant>(big_gpu, linear(65, 4096, 4096)));
-
-  QuantShape odd = linear(2048, 4096, 4096);
-  odd.x_aligned = false;
-  CHECK(takes<QmmVariant>(big_gpu, odd));
-  CHECK(takes<QmmVariant>(plain_gpu, linear(2048, 4096, 4096)));
+TEST_CASE("quantized: every plan is legal and covers its product") {
+  std::vector<Target> targets;
+  for (auto& caps : device_table()) {
+    targets.emplace_back(caps);
+    for (int int8 : {1, 2}) {
+      targets.push_back(asked(caps, {}, int8));
+    }
+    targets.push_back(asked(caps, {.skinny_rows = 5}));
+  }
+  Caps least = least_device();
+  targets.emplace_back(least);
+  for (auto& target : targets) {
+    CAPTURE(target.caps.name);
+    int right = 0, all = 0;
+    auto check = [&](const QuantShape& s) {
+      ++all;
+      right += covers(target, s);
+    };
+    each_format([&](const QuantFormat& f) {
+      uint32_t group = f.group;
+      for (uint32_t m : {1, 2, 5, 8, 9, 16, 17, 32, 33, 65, 97, 300, 4096}) {
+        for (auto [n, k] :
+             {std::array{1u, 3 * group},
+              {40u, 512u},
+              {1024u, 4096u},
+              {4097u, 4096u + group},
+              {151936u, 2048u}}) {
+          QuantShape s = linear(m, n, k);
+          s.common = {{Type::bf16, f, f.bias}, BATCH_ONE};
+          check(s);
+          s.common.T = Type::f32;
+          check(s);
+        }
+        QuantShape s = linear(m, 1024, 4096);
+        s.common = {{Type::f16, f, f.bias}, BATCH_ONE};
+        s.transpose = false;
+        check(s);
+        s.transpose = true;
+        s.aligned = s.sides_aligned = false;
+        check(s);
+        s.x_aligned = false;
+        check(s);
+        s = experts(64 * m, 768, 2048, 128);
+        s.common = {{Type::bf16, f, f.bias}, BATCH_GATHER};
+        check(s);
+        s.transpose = false;
+        check(s);
+      }
+    });
+    CHECK(right == all);
+    CHECK(all > 4000);
+  }
 }
 
-TEST_CASE("quantized: up to 64 rows read the weights once") {
-  auto skinny = [](const Caps& caps, uint32_t m, uint32_t n, uint32_t k) {
-    return variant<QmmSkinnyVariant>(caps, linear(m, n, k));
+// Changes only where a choice does.
+TEST_CASE("quantized: choices") {
+  using Choice = std::pair<QuantShape, std::string>;
+  const std::pair<const char*, std::vector<Choice>> choices[] = {
+      // clang-format off
+      {"NVIDIA H200", {
+        {linear(1, 4096, 4096), "qmv 1x16 digits TURNS=2"},
+        {linear(2, 4096, 4096), "qmv 2x16 matrices TURNS=2"},
+        {linear(5, 4096, 4096), "qmv 8x16 matrices TURNS=2"},
+        {linear(8, 4096, 4096), "qmv 8x16 matrices TURNS=2"},
+        {linear(9, 4096, 4096), "qmm_fragments 16x32"},
+        {linear(17, 4096, 4096), "qmm_fragments 32x32"},
+        {linear(33, 4096, 4096), "qmm_fragments 32x64"},
+        {linear(64, 4096, 4096), "qmm_fragments 32x64"},
+        {linear(65, 4096, 4096), "qmm_tall 96x128 in 8"},
+        {linear(97, 4096, 4096), "qmm_tall 128x128 in 8"},
+        {linear(200, 4096, 4096), "qmm_tall 128x128 in 4"},
+        {linear(512, 4096, 4096), "qmm_tall 128x256 in 2"},
+        {linear(2048, 4096, 4096), "qmm_tall 128x256"},
+        {linear(1, 12288, 4096), "qmv 1x16 digits TURNS=2"},
+        {linear(1, 1024, 3072), "qmv 1x8 digits TURNS=1"},
+        {linear(1, 4096, 12288), "qmv 1x2 OUTS=2 CHUNK=32 TURNS=2"},
+        {linear(2, 12288, 4096), "qmm_fragments 16x32"},
+        {linear(4, 12288, 4096), "qmm_fragments 16x32"},
+        {linear(8, 12288, 4096), "qmm_fragments 16x32"},
+        {linear(33, 151936, 4096), "qmm_tall 64x128"},
+        {linear(2048, 3072, 3072), "qmm_tall 96x256"},
+        {linear(2048, 2560, 9728), "qmm_tall 96x256"},
+        {linear(1024, 1024, 1024), "qmm_tall 64x128"},
+        {linear(512, 4096, 12288), "qmm_tall 128x256 in 2"},
+        {linear(512, 12288, 4096), "qmm_tall 128x256"},
+        {linear(2048, 3072, 1024), "qmm_tall 128x256"},
+        {linear(1, 4096, 4096, 8), "qmv 1x2 OUTS=2 CHUNK=32 TURNS=2"},
+        {linear(8, 4096, 4096, 8), "qmm_skinny 16x32"},
+        {linear(16, 4096, 4096, 8), "qmm_skinny 16x32"},
+        {linear(33, 4096, 4096, 8), "qmm_tall 64x128 in 8"},
+        {linear(256, 4096, 4096, 8), "qmm_tall 96x128 in 2"},
+        {linear(257, 4096, 4096, 8), "dequantized"},
+        {linear(1, 4096, 4096, 3), "qmv 1x2 OUTS=2 CHUNK=32 TURNS=2"},
+        {linear(16, 4096, 4096, 3), "qmm_skinny 16x32"},
+        {linear(64, 4096, 4096, 3), "qmm_skinny 32x128"},
+        {linear(65, 4096, 4096, 3), "qmm_coopmat 64x64"},
+        {linear(127, 4096, 4096, 3), "qmm_coopmat 64x64"},
+        {linear(128, 4096, 4096, 3), "dequantized"},
+        {linear(16, 4096, 4096, 8, 32), "qmm_skinny 16x32"},
+        {linear(17, 4096, 4096, 8, 32), "qmm_coopmat 32x64"},
+        {linear(16, 4096, 512), "qmm_skinny 16x32"},
+        {linear(16, 4096, 4128), "qmm_skinny 16x32"},
+        {linear(16, 4096, 4096, 4, 64, Type::f32), "qmm 32x64"},
+        {plain(linear(1, 4096, 4096)), "qvm 1x128"},
+        {plain(linear(4, 4096, 4096)), "qvm 4x128"},
+        {plain(linear(5, 4096, 4096)), "qmm_coopmat 32x64"},
+        {plain(linear(64, 4096, 4096)), "qmm_coopmat 64x64"},
+        {plain(linear(128, 4096, 4096)), "dequantized"},
+        {experts(63, 768, 2048, 128), "qmv 1x16 OUTS=4 CHUNK=32 TURNS=2"},
+        {experts(64, 768, 2048, 128), "qmm_fragments 16x128"},
+        {experts(16 * 128, 768, 2048, 128), "qmm_fragments 16x128"},
+        {experts(17 * 128, 768, 2048, 128), "qmm_tall 32x128"},
+        {experts(33 * 128, 768, 2048, 128), "qmm_tall 64x128"},
+        {experts(97 * 128, 768, 2048, 128), "qmm_tall 128x128"},
+        {experts(300 * 128, 768, 2048, 128), "qmm_tall 128x128"},
+      }},
+      {"AMD Radeon Graphics (RADV NAVI31)", {
+        {bf16(1, 4096, 4096), "qmv 1x2 OUTS=2 CHUNK=32 TURNS=1"},
+        {bf16(4, 4096, 4096), "qmv 4x8 OUTS=2 CHUNK=32 TURNS=1"},
+        {bf16(5, 4096, 4096), "qmm_coopmat 16x64 halves in 4"},
+        {bf16(16, 4096, 4096), "qmm_coopmat 16x64 halves in 4"},
+        {bf16(64, 4096, 4096), "qmm_coopmat 32x64 halves in 2"},
+        {bf16(128, 4096, 4096), "qmm_coopmat 32x64 halves"},
+        {bf16(2048, 4096, 4096), "qmm_coopmat 64x128 halves"},
+        {linear(16, 4096, 4096), "qmm_skinny 16x32"},
+        {linear(2048, 4096, 4096), "dequantized"},
+      }},
+      {"AMD Radeon Graphics (RADV STRIX_HALO)", {
+        {bf16(16, 4096, 4096), "qmm_coopmat 16x64 halves"},
+        {bf16(128, 12288, 4096), "qmm_coopmat 64x128 halves"},
+        {bf16(128, 1024, 4096), "qmm_coopmat 32x64 halves"},
+        {bf16(2048, 4096, 4096), "qmm_coopmat 64x128 halves"},
+        {experts(4096, 768, 2048, 128), "qmm_coopmat 32x128 codes"},
+        {experts(16384, 768, 2048, 128), "qmm_coopmat 64x128 codes"},
+      }},
+      {"AMD Radeon Graphics (RADV GFX1201)", {
+        {bf16(1, 4096, 4096), "qmv 1x16 OUTS=4 CHUNK=32 TURNS=1"},
+        {bf16(4, 4096, 4096), "qmv 4x8 OUTS=2 CHUNK=32 TURNS=1"},
+        {bf16(8, 4096, 4096), "qmm_skinny 16x32"},
+        {bf16(16, 4096, 4096), "qmm_skinny 16x32"},
+        {bf16(64, 4096, 4096), "qmm_coopmat 32x64 codes"},
+        {bf16(128, 4096, 4096), "qmm_coopmat 32x128 codes"},
+        {bf16(2048, 4096, 4096), "dequantized"},
+      }},
+      {"AMD Radeon RX 6800", {
+        {linear(1, 4096, 4096), "qmv 1x16 OUTS=4 CHUNK=32 TURNS=1"},
+        {linear(4, 4096, 4096), "qmv 4x8 OUTS=2 CHUNK=32 TURNS=1"},
+        {linear(8, 4096, 4096), "qmv 8x4 OUTS=1 CHUNK=32 TURNS=1"},
+        {linear(16, 4096, 4096), "qmm 32x64"},
+        {linear(512, 4096, 4096), "qmm 64x64"},
+        {linear(2048, 12288, 4096), "qmm 64x64"},
+      }},
+      {"Intel(R) Arc(tm) A770M", {
+        {linear(1, 4096, 4096), "qmv 1x16 OUTS=4 CHUNK=32 TURNS=1"},
+        {linear(8, 4096, 4096), "qmv 4x8 OUTS=2 CHUNK=32 TURNS=1"},
+        {linear(512, 4096, 4096), "qmm 64x128"},
+      }},
+      {"DG2 with", {
+        {linear(8, 4096, 4096), "qmv 4x8 OUTS=2 CHUNK=32 TURNS=1"},
+        {linear(16, 4096, 4096), "qmm_coopmat 32x64"},
+        {linear(64, 4096, 4096), "qmm_coopmat 64x64"},
+        {linear(512, 4096, 4096), "qmm_coopmat 64x128"},
+        {linear(768, 4096, 4096), "dequantized"},
+        {experts(4096, 768, 2048, 128), "qmm_coopmat 32x128 codes"},
+      }},
+      {"Intel(R) Graphics (BMG G21)", {
+        {linear(16, 4096, 4096), "qmm_coopmat 32x64"},
+        {linear(512, 4096, 4096), "qmm_coopmat 64x128"},
+        {experts(4096, 768, 2048, 128), "qmm_coopmat 32x128 codes"},
+      }},
+      {"Apple M1", {
+        {linear(1, 4096, 4096), "qmv 1x16 OUTS=4 CHUNK=32 TURNS=1"},
+        {linear(8, 4096, 4096), "qmv 4x8 OUTS=2 CHUNK=32 TURNS=1"},
+        {linear(512, 4096, 4096), "qmm 64x128"},
+      }},
+      {"Turnip Adreno", {
+        {linear(1, 4096, 4096), "qmv 1x16 OUTS=4 CHUNK=32 TURNS=1"},
+        {linear(512, 4096, 4096), "qmm 64x128"},
+      }},
+      {"llvmpipe", {
+        {linear(1, 512, 512), "qmv 1x128 OUTS=16 CHUNK=32 TURNS=1"},
+        {linear(1, 64, 64), "qmv 1x64 OUTS=4 CHUNK=8 TURNS=1"},
+        {linear(100, 512, 512), "qmm 64x128"},
+        {linear(100, 64, 64), "qmm 32x64"},
+      }},
+      // clang-format on
   };
-  for (uint32_t m : {9, 16, 17, 32, 33, 64}) {
-    for (uint32_t n : {1, 1024, 4096, 24576, 151936}) {
-      CAPTURE(m);
-      CAPTURE(n);
-      QuantPlan plan = plan_quant(big_gpu, linear(m, n, 4096));
-      auto v = std::get<QmmSkinnyVariant>(plan.kernel);
-      CHECK(plan.m_tiles == (v.rows() >= m ? 1 : 2));
-      CHECK(uint64_t(plan.n_tiles) * v.outputs() >= n);
-      CHECK(uint64_t(plan.n_tiles - 1) * v.outputs() < n);
-      CHECK(v.shared_memory() <= big_gpu.shared_memory);
-      CHECK(v.WN * v.WK * v.SG <= big_gpu.max_workgroup_size);
-      // The kernel deals out whole loads.
-      CHECK(v.FN * 32 % v.SG == 0);
-      CHECK(v.FM * 128 % (v.WN * v.SG) == 0);
-      CHECK(v.FM * 64 >= v.WN * v.SG);
+  for (auto& [device, kernels] : choices) {
+    CAPTURE(device);
+    for (auto& [shape, expected] : kernels) {
+      CHECK(kernel(caps_of(device), shape) == expected);
     }
   }
+}
+
+TEST_CASE("quantized: less shared memory, and operands that lie otherwise") {
   // Fewer parts of k where shared memory is small.
   Caps small = big_gpu;
+  auto parts = [&](uint32_t m, uint32_t n) {
+    return variant<QmmSkinnyVariant>(small, linear(m, n, 4096)).WK;
+  };
+  uint32_t before = parts(16, 4096);
   small.shared_memory = 32768;
-  CHECK(skinny(small, 16, 4096, 4096).WK < skinny(big_gpu, 16, 4096, 4096).WK);
-  for (uint32_t m : {16, 32, 64}) {
-    CHECK(skinny(small, m, 24576, 4096).shared_memory() <= 32768);
-  }
+  CHECK(parts(16, 4096) < before);
   small.shared_memory = 16384;
-  CHECK(takes<QmmCoopmatVariant>(small, linear(16, 4096, 4096)));
-
-  // Rows of w must hold whole runs of 32 codes and start at 16 bytes.
+  CHECK_FALSE(variant<QmmCoopmatVariant>(small, linear(16, 4096, 4096)).CODES);
   QuantShape s = linear(16, 4096, 4096);
+  s.sides_aligned = false;
+  CHECK(takes<QmmSkinnyVariant>(caps_of("NVIDIA H200"), s));
   s.aligned = false;
   CHECK(takes<QmmCoopmatVariant>(big_gpu, s));
-  CHECK(takes<QmmCoopmatVariant>(big_gpu, linear(16, 4096, 4112)));
-  CHECK(takes<QmmVariant>(plain_gpu, linear(16, 4096, 4096)));
-  // A product of each small group is scaled, for each row.
-  auto grouped = [&](int group, uint32_t m) {
-    QuantShape small = linear(m, 4096, 4096);
-    small.common.GROUP = group;
-    return takes<QmmSkinnyVariant>(big_gpu, small);
-  };
-  CHECK(grouped(128, 64));
-  CHECK(grouped(32, 16));
-  CHECK_FALSE(grouped(32, 17));
-  CHECK_FALSE(grouped(16, 9));
-  // As the user wishes.
-  s = linear(16, 4096, 4096);
+  s.x_aligned = false;
+  CHECK(takes<QmmVariant>(big_gpu, s));
+  s = experts(32768, 768, 2048, 128);
+  s.aligned = false;
+  CHECK(variant<QmmCoopmatVariant>(big_gpu, s).BM == 128);
+}
+
+TEST_CASE("quantized: as users and tests ask") {
   auto taken = [&](int rows) {
-    return std::holds_alternative<QmmSkinnyVariant>(
-        plan_quant(asked(big_gpu, {.skinny_rows = rows}), s).kernel);
+    Target target = asked(big_gpu, {.skinny_rows = rows});
+    return takes<QmmSkinnyVariant>(target, linear(16, 4096, 4096));
   };
   CHECK_FALSE(taken(0));
   CHECK(taken(16));
   CHECK_FALSE(taken(17));
-}
-
-TEST_CASE("quantized: up to 64 rows load fragments where layouts are known") {
-  Caps known = big_gpu;
-  known.known_fragments = true;
-  for (int bits : {4, 8}) {
-    for (int group : {32, 64, 128}) {
-      for (uint32_t m : {5, 16, 17, 32, 33, 64}) {
-        for (uint32_t n : {1, 4096, 24576}) {
-          QuantShape s = linear(m, n, 4096);
-          s.common.BITS = bits;
-          s.common.GROUP = group;
-          QuantPlan plan = plan_quant(asked(known, {.skinny_rows = 5}), s);
-          auto* v = std::get_if<QmmFragmentsVariant>(&plan.kernel);
-          // Unless asked for, up to 8 rows of few outputs are taken by qmv.
-          bool measured = bits == 4 && group > 32;
-          REQUIRE((v != nullptr) == measured);
-          // More than 32 rows of many weights, or of bytes, are taken by
-          // qmm_tall.
-          bool tall = m > 32 && (bits == 8 || n > 4096);
-          CHECK(
-              takes<QmmFragmentsVariant>(known, s) ==
-              (measured && (m > 8 || n > 4096) && !tall));
-          CHECK(takes<QmmTallVariant>(known, s) == (group > 32 && tall));
-          if (!v) {
-            continue;
-          }
-          CHECK(group % v->SPREAD == 0);
-          CHECK(plan.m_tiles * v->rows() >= m);
-          CHECK(uint64_t(plan.n_tiles) * v->outputs() >= n);
-          CHECK(uint64_t(plan.n_tiles - 1) * v->outputs() < n);
-          CHECK(v->shared_memory() <= 32768);
-          CHECK(v->WN * v->WK * v->SG <= known.max_workgroup_size);
-          CHECK(s.k % (128 * v->DEPTH) == 0);
-        }
-      }
-    }
-  }
-  auto takes_it = [&](const QuantShape& s) {
-    return takes<QmmFragmentsVariant>(known, s);
-  };
-  CHECK_FALSE(takes_it(linear(4, 4096, 4096)));
-  CHECK(takes_it(linear(32, 151936, 4096)));
-  CHECK_FALSE(takes_it(linear(33, 151936, 4096)));
-  CHECK_FALSE(takes_it(linear(65, 4096, 4096)));
-  CHECK_FALSE(takes_it(linear(16, 4096, 4096 + 32)));
-  CHECK_FALSE(takes_it(linear(16, 4096, 512)));
-  QuantShape s = linear(16, 4096, 4096);
-  s.sides_aligned = false;
-  CHECK(takes<QmmSkinnyVariant>(known, s));
-  s = linear(16, 4096, 4096);
-  s.common.BITS = 3;
-  CHECK(takes<QmmSkinnyVariant>(known, s));
-  // By a device without matrices when a test asks for it.
-  Caps software = known;
-  software.type = VK_PHYSICAL_DEVICE_TYPE_CPU;
-  s = linear(16, 4096, 256);
+  // Matrices that are emulated.
   auto emulated = [&](int rows) {
-    auto plan = plan_quant(asked(software, {.skinny_rows = rows}), s);
+    Target target = asked(caps_of("llvmpipe"), {.skinny_rows = rows});
+    auto plan = plan_quant(target, linear(16, 4096, 256));
     auto* v = std::get_if<QmmFragmentsVariant>(&plan.kernel);
     return v && v->EMULATED && !v->COOPMAT;
   };
   CHECK(emulated(5));
   CHECK_FALSE(emulated(-1));
   CHECK_FALSE(emulated(0));
+  QuantShape s = linear(512, 4096, 4096);
+  s.may_split = false;
+  CHECK(plan_quant(caps_of("NVIDIA H200"), s).splits == 1);
+}
+
+TEST_CASE("quantized: a row by integer dot products where it was timed") {
+  Caps caps = big_gpu;
+  caps.integer_dot_product = caps.fast_dot_signed = true;
+  auto by_dots = [&](auto change) {
+    QuantShape s = linear(1, 4096, 2048);
+    change(s);
+    auto plan = plan_quant(caps, s);
+    auto* v = std::get_if<QmvVariant>(&plan.kernel);
+    return v && v->INT_DOT;
+  };
+  auto same = [](QuantShape&) {};
+  CHECK(by_dots(same));
+  CHECK_FALSE(by_dots([](QuantShape& s) { s.common.BITS = 8; }));
+  CHECK_FALSE(by_dots([](QuantShape& s) { s.common.BATCH = BATCH_GATHER; }));
+  CHECK_FALSE(by_dots([](QuantShape& s) { s.aligned = false; }));
+  CHECK_FALSE(by_dots([](QuantShape& s) { s.m = 2; }));
+  CHECK_FALSE(by_dots([](QuantShape& s) { s.k = 12288; }));
+  caps.driver_id = VK_DRIVER_ID_MESA_NVK;
+  CHECK_FALSE(by_dots(same));
+  caps.driver_id = VK_DRIVER_ID_NVIDIA_PROPRIETARY;
+  caps.fast_dot_signed = false;
+  CHECK_FALSE(by_dots(same));
+}
+
+TEST_CASE("quantized: workgroups are of the subgroups that run") {
+  auto& arc = caps_of("Intel(R) Arc(tm) A770M");
+  CHECK(policy_of(arc).lanes == 16);
+  auto v = variant<QmvVariant>(arc, linear(1, 12288, 4096));
+  CHECK(v.BLOCK == v.WG / 16 * v.OUTS);
 }
 
 TEST_CASE("quantized: many rows repay dequantizing first") {
@@ -236,37 +528,9 @@ TEST_CASE("quantized: bfloat16 is dequantized sooner for f16 matrices") {
   CHECK_FALSE(first("AMD Radeon RX 6800", 4096, true, Type::bf16, affine));
 }
 
-TEST_CASE("quantized: tiles that were not timed have the least rounds") {
-  Caps halo = caps_of("AMD Radeon Graphics (RADV STRIX_HALO)");
-  auto tile = [&](uint32_t m, uint32_t n) {
-    QuantShape s = linear(m, n, 4096);
-    s.common.T = Type::bf16;
-    auto v = variant<QmmSortedVariant>(halo, s);
-    CHECK(v.units.halves);
-    CHECK_FALSE(v.SORTED);
-    return std::pair(v.BM, v.BN);
-  };
-  // 1,024 outputs of 128 rows: 16 large tiles would leave 24 of 40 cores idle.
-  CHECK(tile(128, 12288) == std::pair(64u, 128u));
-  CHECK(tile(128, 1024) == std::pair(32u, 64u));
-  CHECK(tile(16, 4096) == std::pair(16u, 64u));
-  CHECK(tile(2048, 4096) == std::pair(64u, 128u));
-  // Experts of 32 rows each do not fill a tile of 64.
-  auto s = linear(1, 768, 2048);
-  s.common.BATCH = BATCH_GATHER;
-  s.sorted = true;
-  s.batch = 4096;
-  s.matrices = 128;
-  CHECK(variant<QmmSortedVariant>(halo, s).BM == 32);
-  s.batch = 16384;
-  CHECK(variant<QmmSortedVariant>(halo, s).BM == 64);
-}
-
 TEST_CASE("quantized: x is rounded to bytes where the user asks for it") {
-  Caps fast = gpu(32, 60, 0x1002);
+  Caps fast = gpu(60, false);
   fast.integer_dot_product = fast.fast_dot_signed = true;
-  fast.shared_memory = 32768;
-  fast.max_workgroup_size = 1024;
   auto takes_bytes = [](const Caps& caps, const QuantShape& s, int int8) {
     auto plan = plan_quant(asked(caps, {}, int8), s);
     return std::holds_alternative<QmmDotVariant>(plan.kernel);
@@ -320,312 +584,9 @@ TEST_CASE("quantized: x is rounded to bytes where the user asks for it") {
   CHECK_FALSE(mixed(fast, 1));
   CHECK_FALSE(mixed(adreno, 2));
   CHECK(mixed(fast, 3));
-}
-
-TEST_CASE(
-    "quantized: tiles of bytes, of every format of groups of 32 or more") {
-  Caps fast = gpu(32, 60, 0x1002);
-  fast.integer_dot_product = fast.fast_dot_signed = true;
-  fast.shared_memory = 16384;
-  Caps software = fast;
-  software.type = VK_PHYSICAL_DEVICE_TYPE_CPU;
-  int taken = 0;
-  for (auto& mode : quant_modes) {
-    for (const int* bits = mode.bits; *bits; ++bits) {
-      for (const int* group = mode.groups; *group; ++group) {
-        for (uint32_t m : {9, 32, 33, 300, 4096}) {
-          for (const Caps* caps : {&fast, &software}) {
-            QuantShape s = linear(m, 4097, 3 * *group);
-            auto format = mode.format(*bits, *group);
-            s.common = {{Type::f16, format, format.bias}, BATCH_ONE};
-            auto plan = plan_quant(asked(*caps, {}, 2), s);
-            auto* v = std::get_if<QmmDotVariant>(&plan.kernel);
-            bool e4m3 = mode.code == CODE_E4M3;
-            CHECK((v != nullptr) == (*group >= 32 && !e4m3));
-            if (!v) {
-              continue;
-            }
-            ++taken;
-            CHECK(plan.m_tiles == (m + v->BM - 1) / v->BM);
-            CHECK(plan.n_tiles == (4097 + v->BN - 1) / v->BN);
-            CHECK(v->shared_memory() <= caps->shared_memory);
-            CHECK(v->BK % DOT_BLOCK == 0);
-            CHECK((v->GROUP % v->BK == 0 || v->BK % v->GROUP == 0));
-            CHECK(v->BM % v->TM == 0);
-            CHECK(v->BN % v->TN == 0);
-            CHECK(v->BM / v->TM * (v->BN / v->TN) <= 256);
-          }
-        }
-      }
-    }
-  }
-  CHECK(taken == (7 * 3 + 1) * 5 * 2);
   // A packed row is whole pieces of 16 bytes: 32 items are 32 bytes and two
   // floats.
   CHECK(packed_row_words(32) == 12);
   CHECK(packed_row_words(64) == 20);
   CHECK(packed_row_words(4096) == 1280);
-}
-
-TEST_CASE("quantized: eight rows stay within few registers") {
-  CHECK(
-      variant<QmvVariant>(gpu(64, 40, 0x10de), linear(8, 4096, 4096)).OUTS ==
-      2);
-  Caps amd = gpu(64, 40, 0x1002);
-  CHECK(variant<QmvVariant>(amd, linear(8, 4096, 4096)).OUTS == 1);
-  CHECK(variant<QmvVariant>(amd, linear(4, 4096, 4096)).OUTS == 2);
-  // Intel's and Apple's hold four.
-  CHECK(
-      variant<QmvVariant>(gpu(32, 8, 0x8086), linear(8, 4096, 4096)).ROWS == 4);
-}
-
-TEST_CASE("quantized: workgroups are of the subgroups that run") {
-  Caps arc = gpu(32, 32, 0x8086);
-  arc.min_subgroup_size = 8;
-  CHECK(policy_of(arc).lanes == 16);
-  auto v = variant<QmvVariant>(arc, linear(1, 4096, 4096));
-  CHECK_FALSE(v.WHOLE_WORKGROUP);
-  CHECK(v.BLOCK == v.WG / 16 * v.OUTS);
-}
-
-TEST_CASE("quantized: small products take small tiles to fill the device") {
-  auto tile = [](uint32_t m, uint32_t n, uint32_t k) {
-    return variant<QmmCoopmatVariant>(big_gpu, linear(m, n, k));
-  };
-  CHECK(tile(2048, 2048, 1024).BN == 128);
-  CHECK(tile(2048, 1024, 2048).BM == 64);
-  CHECK(tile(2048, 1024, 2048).BN == 128);
-  CHECK(tile(512, 1024, 2048).BN == 64);
-}
-
-TEST_CASE("quantized: 65 rows and more are one kernel if layouts are known") {
-  Caps known = big_gpu;
-  known.known_fragments = true;
-  for (uint32_t m : {65, 96, 97, 128, 129, 200, 511, 512, 2048}) {
-    for (uint32_t n : {40, 1024, 4096, 12288, 151936}) {
-      QuantShape s = linear(m, n, 4096);
-      QuantPlan plan = plan_quant(known, s);
-      auto* v = std::get_if<QmmTallVariant>(&plan.kernel);
-      REQUIRE(v);
-      CHECK_FALSE(dequantizes_first(known, s));
-      CHECK(uint64_t(plan.m_tiles) * v->BM >= m);
-      CHECK((plan.m_tiles - 1) * v->BM < m);
-      CHECK(uint64_t(plan.n_tiles) * v->BN >= n);
-      CHECK(v->BN == 32 * v->WN);
-      CHECK((v->WN == 4 || m > 256));
-      CHECK(v->SPLIT == (plan.splits > 1));
-      CHECK(v->shared_memory() <= known.shared_memory);
-      if (v->SPLIT) {
-        CHECK(plan.k_split % v->depth == 0);
-        CHECK(uint64_t(plan.splits) * plan.k_split >= s.k);
-        CHECK(uint64_t(plan.splits - 1) * plan.k_split < s.k);
-        s.may_split = false;
-        CHECK(plan_quant(known, s).splits == 1);
-      }
-    }
-  }
-  CHECK(dequantizes_first(big_gpu, linear(513, 4096, 4096)));
-  QuantShape bytes = linear(256, 4096, 4096);
-  bytes.common.BITS = 8;
-  CHECK(variant<QmmTallVariant>(known, bytes).BM <= 96);
-  CHECK_FALSE(dequantizes_first(known, bytes));
-  bytes.m = 257;
-  CHECK(dequantizes_first(known, bytes));
-  CHECK_FALSE(takes<QmmTallVariant>(big_gpu, linear(128, 4096, 4096)));
-  CHECK_FALSE(takes<QmmTallVariant>(known, linear(128, 4096, 4096 + 64)));
-}
-
-// The fastest tiles on an H200 (docs/lab/2026-11-27-rounds.md).
-TEST_CASE("quantized: tiles of many rows leave few cores without work") {
-  auto tile = [](uint32_t m, uint32_t n, uint32_t k) {
-    QuantPlan plan = plan_quant(caps_of("NVIDIA H200"), linear(m, n, k));
-    auto& v = std::get<QmmTallVariant>(plan.kernel);
-    return std::array{v.BM, v.BN, plan.splits};
-  };
-  using Tile = std::array<uint32_t, 3>;
-  CHECK(tile(2048, 4096, 4096) == Tile{128, 256, 1});
-  CHECK(tile(2048, 3072, 3072) == Tile{96, 256, 1});
-  CHECK(tile(2048, 2560, 9728) == Tile{96, 256, 1});
-  CHECK(tile(1024, 1024, 1024) == Tile{64, 128, 1});
-  CHECK(tile(512, 4096, 12288) == Tile{128, 256, 2});
-  // A second product of the same rows is expected to fill the last round.
-  CHECK(tile(512, 12288, 4096) == Tile{128, 256, 1});
-  CHECK(tile(2048, 3072, 1024) == Tile{128, 256, 1});
-}
-
-TEST_CASE("quantized: sorted experts load fragments where layouts are known") {
-  Caps known = big_gpu;
-  known.known_fragments = true;
-  QuantShape s = linear(1, 768, 2048);
-  s.common.BATCH = BATCH_GATHER;
-  s.sorted = true;
-  s.matrices = 128;
-  auto kernel = [&](uint64_t rows) {
-    s.batch = rows;
-    QuantPlan plan = plan_quant(known, s);
-    auto* f = std::get_if<QmmFragmentsVariant>(&plan.kernel);
-    auto* t = std::get_if<QmmTallVariant>(&plan.kernel);
-    CHECK(plan.sorted == (f || t));
-    CHECK((!f || (f->SORTED && plan.tile_height == f->rows())));
-    CHECK((!t || (t->SORTED && !t->SPLIT && plan.tile_height == t->BM)));
-    return f ? "few" : t ? "more" : "each";
-  };
-  CHECK(kernel(63) == std::string("each"));
-  CHECK(kernel(64) == std::string("few"));
-  CHECK(kernel(16 * 128) == std::string("few"));
-  for (auto [rows, height] :
-       {std::pair(17, 32),
-        {32, 32},
-        {33, 64},
-        {65, 96},
-        {97, 128},
-        {300, 128}}) {
-    CHECK(kernel(rows * 128) == std::string("more"));
-    CHECK(plan_quant(known, s).tile_height == height);
-  }
-}
-
-TEST_CASE("quantized: sorted experts take tiles of their own rows") {
-  QuantShape s = linear(1, 768, 2048);
-  s.sorted = true;
-  s.batch = 4096;
-  s.matrices = 128;
-  auto plan = plan_quant(big_gpu, s);
-  CHECK(takes<QmmSortedVariant>(big_gpu, s));
-  CHECK(plan.tile_height == variant<QmmSortedVariant>(big_gpu, s).BM);
-  // Each expert may end a tile before it is full.
-  CHECK(plan.m_tiles == 4096 / plan.tile_height + 128);
-  CHECK(plan.tile_height == 64);
-  s.batch = 32768;
-  CHECK(plan_quant(big_gpu, s).tile_height == 128);
-  // Weights that it does not take are dequantized, in such tiles too.
-  for (bool QuantShape::*part :
-       {&QuantShape::transpose, &QuantShape::aligned}) {
-    QuantShape other = s;
-    other.*part = false;
-    CHECK(takes<QmmCoopmatVariant>(big_gpu, other));
-    CHECK(plan_quant(big_gpu, other).tile_height == 128);
-  }
-  for (int group : {16, 32, 64, 128}) {
-    QuantShape small = s;
-    small.common.GROUP = group;
-    auto v = variant<QmmSortedVariant>(big_gpu, small);
-    CHECK(v.shared_memory() <= big_gpu.shared_memory);
-  }
-  s.batch = 128; // one row each: matvec reads every expert once too
-  CHECK(takes<QmvVariant>(big_gpu, s));
-}
-
-TEST_CASE("quantized: one row keeps the device busy") {
-  // Many outputs: a subgroup takes four, two chunks of k at once.
-  auto row = [](uint32_t n, uint32_t k) {
-    return variant<QmvVariant>(big_gpu, linear(1, n, k));
-  };
-  CHECK(row(12288, 4096).OUTS == 4);
-  CHECK(row(12288, 4096).TURNS == 2);
-  CHECK_FALSE(row(12288, 4096).WHOLE_WORKGROUP);
-  // Fewer: workgroups share long rows; short ones stay with a subgroup each.
-  CHECK(row(4096, 4096).WHOLE_WORKGROUP);
-  CHECK(row(4096, 4096).OUTS == 2);
-  CHECK(row(1024, 4096).OUTS == 1);
-  CHECK_FALSE(row(2048, 1024).WHOLE_WORKGROUP);
-  CHECK(row(2048, 1024).OUTS == 1);
-  // All lanes take the same number of chunks where some size allows it.
-  CHECK(row(1024, 3072).CHUNK == 16);
-  CHECK(row(1024, 3072).TURNS == 1);
-}
-
-TEST_CASE("quantized: few rows by matrix units of known elements") {
-  Caps caps = big_gpu;
-  caps.known_fragments = true;
-  auto by_matrices = [&](const QuantShape& s) {
-    auto plan = plan_quant(caps, s);
-    auto* v = std::get_if<QmvVariant>(&plan.kernel);
-    return v && v->COOPMAT;
-  };
-  for (uint32_t m : {2u, 3u, 4u, 5u, 8u}) {
-    CHECK(by_matrices(linear(m, 4096, 12288)));
-    auto v = variant<QmvVariant>(caps, linear(m, 4096, 12288));
-    CHECK(v.ROWS == (m == 2 ? 2 : m <= 4 ? 4 : 8));
-    CHECK(v.WG >= 16 * v.ROWS); // an invocation stores one output of a row
-    CHECK(v.TURNS == 2);
-  }
-  CHECK(takes<QmmFragmentsVariant>(caps, linear(2, 12288, 4096)));
-  CHECK_FALSE(by_matrices(linear(9, 4096, 4096)));
-  CHECK(std::holds_alternative<QmmFragmentsVariant>(
-      plan_quant(asked(caps, {.skinny_rows = 5}), linear(8, 4096, 4096))
-          .kernel));
-  caps.known_fragments = false;
-  CHECK_FALSE(by_matrices(linear(2, 4096, 2048)));
-}
-
-TEST_CASE("quantized: a row by integer dot products") {
-  Caps caps = big_gpu;
-  caps.vendor_id = 0x10de;
-  caps.integer_dot_product = caps.fast_dot_signed = true;
-  auto by_dots = [&](const QuantShape& s) {
-    auto plan = plan_quant(caps, s);
-    auto* v = std::get_if<QmvVariant>(&plan.kernel);
-    return v && v->INT_DOT;
-  };
-  for (int group : {32, 64, 128}) {
-    for (uint32_t k : {128u, 384u, 1024u, 2560u, 8192u}) {
-      for (uint32_t n : {1u, 128u, 1000u, 4096u, 12288u, 151936u}) {
-        CAPTURE(group);
-        CAPTURE(k);
-        CAPTURE(n);
-        QuantShape s = linear(1, n, k);
-        s.common.GROUP = group;
-        QuantPlan plan = plan_quant(caps, s);
-        auto v = std::get<QmvVariant>(plan.kernel);
-        REQUIRE(v.INT_DOT);
-        CHECK(v.ROW_ITEMS == k);
-        CHECK(v.CHUNK == 32); // a chunk has one exponent
-        CHECK(
-            (v.TURNS == 1 ||
-             k % (v.CHUNK * policy_of(caps).lanes * v.TURNS) == 0));
-        CHECK(v.digit_bytes(k) <= caps.shared_memory);
-        CHECK(v.BLOCK % (v.WG / policy_of(caps).lanes * v.OUTS) == 0);
-        CHECK(uint64_t(plan.n_tiles) * v.BLOCK >= n);
-        CHECK(uint64_t(plan.n_tiles - 1) * v.BLOCK < n);
-      }
-    }
-  }
-  // Other formats, indices, rows that 16-byte loads do not reach, long ones.
-  for (int bits : {2, 3, 8}) {
-    QuantShape s = linear(1, 4096, 2048);
-    s.common.BITS = bits;
-    CHECK_FALSE(by_dots(s));
-  }
-  QuantShape s = linear(1, 4096, 2048);
-  s.common.BATCH = BATCH_GATHER;
-  CHECK_FALSE(by_dots(s));
-  s = linear(1, 4096, 2048);
-  s.aligned = false;
-  CHECK_FALSE(by_dots(s));
-  s = linear(1, 4096, 2048);
-  s.common.T = Type::f32;
-  CHECK_FALSE(by_dots(s));
-  CHECK_FALSE(by_dots(linear(2, 4096, 2048)));
-  CHECK_FALSE(by_dots(linear(1, 4096, 12288)));
-  caps.driver_id = VK_DRIVER_ID_MESA_NVK;
-  CHECK_FALSE(by_dots(linear(1, 4096, 2048)));
-  caps.driver_id = VK_DRIVER_ID_NVIDIA_PROPRIETARY;
-  CHECK(by_dots(linear(1, 4096, 2048)));
-  caps.fast_dot_signed = false;
-  CHECK_FALSE(by_dots(linear(1, 4096, 2048)));
-}
-
-TEST_CASE("quantized: few rows and software devices") {
-  QuantShape s = linear(1, 4096, 4096);
-  CHECK(variant<QmvVariant>(big_gpu, s).ROWS == 1);
-  CHECK(variant<QmvVariant>(big_gpu, linear(3, 4096, 4096)).ROWS == 4);
-  s.transpose = false;
-  CHECK(takes<QvmVariant>(big_gpu, s));
-  Caps software;
-  software.type = VK_PHYSICAL_DEVICE_TYPE_CPU;
-  software.subgroup_size = 32;
-  CHECK(variant<QmmVariant>(software, linear(100, 512, 512)).TM == 16);
-  CHECK(variant<QmmVariant>(software, linear(100, 64, 64)).TM == 8);
-  CHECK(variant<QmvVariant>(software, linear(1, 512, 512)).OUTS == 16);
 }

@@ -123,13 +123,17 @@ void v_fma_mixhi_f16(Wave& w, const Instruction& i) {
   mix_to_half(w, i, true);
 }
 
-// Four products of bytes, signed where neg_lo says so; clamp saturates.
-void v_dot4_i32_iu8(Wave& w, const Instruction& i) {
+// Four products of bytes; clamp saturates.
+void dot4(
+    Wave& w,
+    const Instruction& i,
+    u32 third,
+    bool signed_a,
+    bool signed_b) {
   Lanes<u32> a, b, c, r;
   const u32* p = read(w, i, i.operands[1], a);
   const u32* q = read(w, i, i.operands[2], b);
-  const u32* s = read(w, i, i.operands[3], c);
-  bool signed_a = i.neg_lo & 1, signed_b = i.neg_lo & 2;
+  const u32* s = read(w, i, i.operands[third], c);
   for (u32 l = 0; l < w.lanes; ++l) {
     i64 sum = i32(s[l]);
     for (u32 k = 0; k < 32; k += 8) {
@@ -139,6 +143,16 @@ void v_dot4_i32_iu8(Wave& w, const Instruction& i) {
     r[l] = u32(i.clamp ? clamped<i32>(sum) : sum);
   }
   write(w, i, r);
+}
+void v_dot4_i32_iu8(Wave& w, const Instruction& i) {
+  dot4(w, i, 3, i.neg_lo & 1, i.neg_lo & 2);
+}
+// RDNA2's.
+void v_dot4_i32_i8(Wave& w, const Instruction& i) {
+  dot4(w, i, 3, true, true);
+}
+void v_dot4c_i32_i8(Wave& w, const Instruction& i) {
+  dot4(w, i, 0, true, true);
 }
 void v_dot4_u32_u8(Wave& w, const Instruction& i) {
   Lanes<u32> a, b, c, r;
@@ -237,6 +251,8 @@ constexpr Row rows[] = {
     {"v_fma_mixlo_f16", v_fma_mixlo_f16, kPacked | kSigns | kClamp | kDpp},
     {"v_fma_mixhi_f16", v_fma_mixhi_f16, kPacked | kSigns | kClamp | kDpp},
     {"v_dot4_i32_iu8", v_dot4_i32_iu8, kPacked | kClamp},
+    {"v_dot4_i32_i8", v_dot4_i32_i8, kPacked | kClamp},
+    {"v_dot4c_i32_i8", v_dot4c_i32_i8, kDpp},
     {"v_dot4_u32_u8", v_dot4_u32_u8, kPacked | kClamp},
     {"v_dot2_f32_f16", dot2<f16>, kPacked | kClamp | kDpp},
     {"v_dot2_f32_bf16", dot2<bf16>, kPacked | kClamp | kDpp},

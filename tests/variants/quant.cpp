@@ -39,7 +39,7 @@ class Products {
   void add(QuantShape s) {
     auto plan = plan_quant(target_, s);
     std::visit([&](auto& v) { set_.add(v); }, plan.kernel);
-    auto* codes = std::get_if<QmmSortedVariant>(&plan.kernel);
+    auto* codes = std::get_if<QmmCoopmatVariant>(&plan.kernel);
     if (codes && codes->units.halves) {
       set_.add(HalfRowsVariant{codes->T, codes->GROUP});
     }

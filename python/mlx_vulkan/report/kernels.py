@@ -15,13 +15,13 @@ ATTENTION = "src/ops/attention/plan.cpp"
 RULES = {
     r"quant/qmv": ("plan_matvec", QUANT),
     r"quant/qvm": ("plan_vecmat", QUANT),
-    r"quant/qmm_coopmat": ("plan_coopmat", QUANT),
-    r"quant/qmm_sorted": ("plan_sorted", QUANT),
+    r"quant/qmm_coopmat.* CODES=1": ("plan_codes", QUANT),
+    r"quant/qmm_coopmat": ("plan_weights", QUANT),
     r"quant/qmm_skinny": ("plan_skinny", QUANT),
     r"quant/qmm_fragments": ("plan_fragments", QUANT),
     r"quant/qmm_tall": ("plan_tall", QUANT),
     r"quant/qmm_dot": ("plan_dot", QUANT),
-    r"quant/qmm$": ("plan_tiled", QUANT),
+    r"quant/qmm\{": ("plan_tiled", QUANT),
     r"quant/(dequantize|half_rows)": ("dequantizes_first", QUANT),
     r"gemm/": ("plan_gemm", GEMM),
     r"attention/(decode|merge)": ("plan_decode", ATTENTION),
@@ -49,7 +49,7 @@ def short(kernel: str) -> str:
 
 def rule_of(kernel: str) -> str:
     for pattern, (function, path) in RULES.items():
-        if re.match(pattern, file_of(kernel)):
+        if re.match(pattern, kernel):
             return f"{function} in {path}"
     return ""
 

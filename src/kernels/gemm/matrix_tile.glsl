@@ -53,9 +53,9 @@ shared float stage[WM * WN * ITEMS_C]; // one fragment per subgroup
 
 uvec4 next_a[LOADS_A];
 
-// Index by which an invocation takes pieces of a tile. With HALVES adjacent
-// indices are in the same subgroup, because lanes share rows.
-#if HALVES
+// Index by which an invocation takes pieces of a tile. With HALVES or CODES
+// adjacent indices are in the same subgroup, because lanes share rows.
+#if HALVES || CODES
 #define INVOCATION (SUBGROUP * SG + LANE)
 #else
 #define INVOCATION gl_LocalInvocationIndex

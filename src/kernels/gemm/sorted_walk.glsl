@@ -5,8 +5,9 @@
 #include "common/loops.glsl"
 
 // Computes rows m0 to end - 1 (at most BM) by the columns of the located matrix
-// from n0 on. Called by the whole workgroup.
-void multiply(uint m0, uint n0, uint end, bool live);
+// from n0 on, over k_begin to k_end - 1. Called by the whole workgroup.
+void multiply(
+    uint m0, uint n0, uint end, bool live, uint k_begin, uint k_end);
 
 // Row and column of tile i, in bands of eight rows, so that adjacent workgroups
 // share columns in cache.
@@ -30,7 +31,7 @@ void multiply_sorted(uint group) {
     uint begin = load(A.tiles, 1u + i);
     uint end = load(A.tiles, 2u + i);
     locate_matrix(load(A.rhs, begin), begin);
-    multiply(begin, tile.y * BN, end, true);
+    multiply(begin, tile.y * BN, end, true, 0u, A.K);
     i += A.m_tiles;
   }
 }

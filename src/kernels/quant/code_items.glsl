@@ -56,6 +56,42 @@ uvec4 word_pairs(uint word) {
 }
 #endif
 
+// Loads a run of 32 codes into an array of words.
+#if BITS % 4 == 0
+#define LOAD_RUN(words, at)                                                   \
+  [[unroll]] for (uint j = 0; j < BITS; j += 4) {                             \
+    uvec4 q = Ptr_u32x4(at).v[j / 4];                                         \
+    words[j] = q.x;                                                           \
+    words[j + 1] = q.y;                                                       \
+    words[j + 2] = q.z;                                                       \
+    words[j + 3] = q.w;                                                       \
+  }
+#elif BITS % 2 == 0
+#define LOAD_RUN(words, at)                                                   \
+  [[unroll]] for (uint j = 0; j < BITS; j += 2) {                             \
+    uvec2 q = Ptr_u32x2(at).v[j / 2];                                         \
+    words[j] = q.x;                                                           \
+    words[j + 1] = q.y;                                                       \
+  }
+#else
+#define LOAD_RUN(words, at)                                                   \
+  [[unroll]] for (uint j = 0; j < BITS; ++j) {                                \
+    words[j] = load(Ptr_u32(at), j);                                          \
+  }
+#endif
+
+// Sets q to eight codes of a run, starting at `first`. A macro, as LOAD_RUN is,
+// so that the array stays in registers.
+#if INTERLEAVED
+#define RUN_ITEMS(q, words, first) q = word_pairs(words[(first) / 8]);
+#else
+#define RUN_ITEMS(q, words, first)                                            \
+  [[unroll]] for (uint c = 0; c < 4; ++c) {                                   \
+    uint at = (first) + 2 * c;                                                \
+    q[c] = code_pair(CODE_IN(words, at), CODE_IN(words, at + 1));             \
+  }
+#endif
+
 // Eight items of x in the order of word_pairs().
 uvec4 item_pairs(uvec4 q) {
 #if INTERLEAVED

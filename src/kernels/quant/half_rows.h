@@ -1,4 +1,4 @@
-// Rows of bfloat16 x packed as float16 for quant/qmm_sorted.comp (HALVES),
+// Rows of bfloat16 x packed as float16 for quant/load_codes.glsl (HALVES),
 // where matrix units take no bfloat16: K items, then for each group of GROUP
 // items a float factor and the float sum of x, padded to 16 bytes. x is a
 // packed item times the factor, a power of two that brings the group's largest

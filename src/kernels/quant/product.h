@@ -1,4 +1,4 @@
-// Interfaces of quantized products: qmv, qvm, qmm, qmm_coopmat and qmm_sorted.
+// Interfaces of quantized products: qmv, qvm, qmm and qmm_coopmat.
 #pragma once
 
 #include "quant/formats.h"
@@ -112,34 +112,28 @@ struct QmmVariant : ProductVariant {
       TM, TN, VEC)
 };
 
-// w is transposed; with units.halves x is packed (quant/half_rows.h).
-struct QmmSortedVariant : ProductVariant {
+struct QmmCoopmatVariant : ProductVariant {
   MatrixUnits units;
+  // Codes enter the product, else weights rounded to 16 bits. With
+  // units.halves x is packed (quant/half_rows.h).
+  bool CODES;
+  bool TRANSPOSE, FINITE_FIRST;
   bool SORTED; // rows of x by matrix index
   bool SPLIT; // y holds float partial sums, [part][M][N]
   uint BM, BN, WM, WN; // outputs per workgroup; subgroups along each axis
-  uint BK; // depth of a tile
+  uint BK = 32; // depth of a tile
 
   // Shared memory of the kernel, in bytes; eight items take 16.
   constexpr uint shared_memory() const {
-    uint groups = uint(GROUP) < BK ? BK / uint(GROUP) : 1;
-    uint tiles = (BM + BN) * (BK / 8 + 1) * 16;
+    uint w = TRANSPOSE ? BN * (BK / 8 + 1) : BK * (BN / 8 + 1);
+    uint groups = !CODES ? 0 : uint(GROUP) < BK ? BK / uint(GROUP) : 1;
     uint row = units.halves ? 8 : SIDE == SIDE_BIASES ? 4 : 0;
-    return tiles + groups * (BN * 8 + BM * row) +
+    return (BM * (BK / 8 + 1) + w) * 16 + groups * (BN * 8 + BM * row) +
         WM * WN * units.shape.m * units.shape.n * 4;
   }
   MATRIX_VARIANT(
-      "quant/qmm_sorted", ProductArgs, PRODUCT_MEMBERS, SORTED, SPLIT, BM, BN,
-      WM, WN, BK)
-};
-
-struct QmmCoopmatVariant : ProductVariant {
-  MatrixUnits units;
-  bool TRANSPOSE, SORTED, FINITE_FIRST;
-  uint BM, BN, WM, WN; // outputs per workgroup; subgroups along each axis
-  MATRIX_VARIANT(
-      "quant/qmm_coopmat", ProductArgs, PRODUCT_MEMBERS, TRANSPOSE, SORTED,
-      FINITE_FIRST, BM, BN, WM, WN)
+      "quant/qmm_coopmat", ProductArgs, PRODUCT_MEMBERS, CODES, TRANSPOSE,
+      FINITE_FIRST, SORTED, SPLIT, BM, BN, WM, WN, BK)
 };
 #endif
 

@@ -130,7 +130,8 @@ void load_w_tile(uint n0, uint k0) {
 }
 #endif
 
-void multiply(uint m0, uint n0, uint end, bool live) {
+void multiply(
+    uint m0, uint n0, uint end, bool live, uint k_begin, uint k_end) {
   uint tx = gl_LocalInvocationID.x % NX;
   uint ty = gl_LocalInvocationID.x / NX;
   vec4 acc[TM][TN / 4];

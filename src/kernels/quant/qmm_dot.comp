@@ -202,7 +202,8 @@ void multiply_block(uint tx, uint ty, uint b) {
   }
 }
 
-void multiply(uint m0, uint n0, uint end, bool live) {
+void multiply(
+    uint m0, uint n0, uint end, bool live, uint k_begin, uint k_end) {
   uint tx = gl_LocalInvocationIndex % NX;
   uint ty = gl_LocalInvocationIndex / NX;
   [[unroll]] for (uint i = 0; i < TM; ++i) {

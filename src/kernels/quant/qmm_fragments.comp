@@ -366,7 +366,8 @@ void multiply_spans(bool live) {
 }
 
 #if SORTED
-void multiply(uint row, uint column, uint end, bool live) {
+void multiply(
+    uint row, uint column, uint end, bool live, uint k_begin, uint k_end) {
   m0 = row;
   m_end = end;
   n0 = column + SUBGROUP % WN * (16 * FM);

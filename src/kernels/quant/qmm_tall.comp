@@ -128,7 +128,6 @@ void set_addresses(uint row0, uint end, uint col0, uint wn) {
 
 #if SPLIT
 #define STORE_ITEM(at, v) store(Ptr_f32(part_base), at, v);
-uint64_t part_base;
 #else
 #define STORE_ITEM(at, v) store(y_base, at, v);
 #endif
@@ -204,8 +203,9 @@ void put_eight(uint r, uint c, uint bits, bool inside, float v[8]) {
     fetch_codes(s, min(k + CHUNK, last_chunk) + (s) * BK);                    \
   }
 
-void multiply_range(
+void multiply(
     uint row0, uint col0, uint end, bool live, uint k_begin, uint k_end) {
+  take_bases(A.K);
   uint wm = SUBGROUP % WM, wn = SUBGROUP / WM;
   MATRIX_C acc[FM * FN];
   CLEAR_FRAGMENTS(acc)
@@ -239,23 +239,6 @@ void multiply_range(
   PUT_FRAGMENTS(acc, row0, col0, PUT)
 }
 
-#if SPLIT
-void main() {
-  Tile tile = own_tile();
-  uvec2 at = banded(tile.m * A.n_tiles + tile.n);
-  locate(0);
-  take_bases(A.K);
-  part_base = uint64_t(A.y) + uint64_t(tile.product) * A.M * A.N * 4;
-  uint k = tile.product * A.k_split;
-  multiply_range(
-      at.x * BM, at.y * BN, A.M, tile.live, k, min(k + A.k_split, A.K));
-}
-#else
-void multiply(uint m0, uint n0, uint end, bool live) {
-  take_bases(A.K);
-  multiply_range(m0, n0, end, live, 0, A.K);
-}
 void main() {
   multiply_tile();
 }
-#endif

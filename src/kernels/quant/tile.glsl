@@ -2,7 +2,7 @@
 // BM, BN, BK, WG and multiply().
 //
 // SORTED: product i multiplies one row of x by matrix rhs[i]; equal indices are
-// adjacent.
+// adjacent. SPLIT: product i is a part of k, whose float sums go to part_base.
 #pragma once
 
 #include "quant/operands.glsl"
@@ -56,13 +56,25 @@ Run weight_run(uint i, uint width, uint n0, uint k0) {
   return Run(row, at, row < W_ROWS && at < W_ITEMS);
 }
 
+#if SPLIT
+uint64_t part_base; // of the part's float sums
+#endif
+
 void multiply_tile() {
 #if SORTED
   multiply_sorted(group_index());
 #else
   Tile tile = own_tile();
   uvec2 at = banded(tile.m * A.n_tiles + tile.n);
+  uint k_begin = 0u, k_end = A.K;
+#if SPLIT
+  locate(0);
+  part_base = uint64_t(A.y) + uint64_t(tile.product) * A.M * A.N * 4;
+  k_begin = tile.product * A.k_split;
+  k_end = min(k_begin + A.k_split, A.K);
+#else
   locate(tile.product);
-  multiply(at.x * BM, at.y * BN, A.M, tile.live);
+#endif
+  multiply(at.x * BM, at.y * BN, A.M, tile.live, k_begin, k_end);
 #endif
 }

@@ -227,12 +227,12 @@ void plan_tile(
 // cannot be used or k is too short for their parts.
 bool plan_skinny(const Target& gpu, const GemmProblem& p, GemmPlan& plan) {
   auto& t = gpu.policy.gemm;
-  bool fits = p.m >= t.least_few_rows && p.m <= t.few_rows &&
+  bool suits = p.m >= t.least_few_rows && p.m <= t.few_rows &&
       p.n > max_vectors && p.k >= t.few_rows_k && p.batches == 1 &&
       p.a.col == 1 && p.b.row == 1 && p.a_aligned && p.b_aligned &&
       whole_vectors(p.a, p.m, p.k, false, 8) &&
       whole_vectors(p.b, p.k, p.n, true, 8);
-  if (!fits || !gpu.usual_matrices(p.type) ||
+  if (!suits || !gpu.usual_matrices(p.type) ||
       gpu.caps.matrix_subgroup() != 32 || gpu.caps.shared_memory < 32768) {
     return false;
   }
@@ -245,9 +245,7 @@ bool plan_skinny(const Target& gpu, const GemmProblem& p, GemmPlan& plan) {
     v.FN = 4; // wider ones read a less often
     v.WK = 4;
   }
-  while (v.WK > 1 &&
-         (v.shared_memory() > gpu.caps.shared_memory ||
-          v.WN * v.WK * v.SG > gpu.caps.max_workgroup_size)) {
+  while (v.WK > 1 && !fits(gpu.caps, v)) {
     v.WK /= 2;
   }
   plan.tiles_m = ceil_div(p.m, v.rows());
@@ -257,33 +255,24 @@ bool plan_skinny(const Target& gpu, const GemmProblem& p, GemmPlan& plan) {
   return true;
 }
 
-// A tile of matrix units and the parts of k; 0 parts: split_k() decides.
-struct MatrixTile {
-  CoopmatVariant tile;
-  uint32_t parts;
-};
 // Subgroups of 64 x 64 (docs/lab/2026-11-22-matrix-units.md).
-constexpr CoopmatVariant large_tile{.BM = 128, .BN = 128, .WM = 2, .WN = 2};
-constexpr CoopmatVariant medium_tile{.BM = 64, .BN = 64, .WM = 2, .WN = 2};
-constexpr CoopmatVariant flat_tile{.BM = 32, .BN = 128, .WM = 1, .WN = 4};
+constexpr Tile large_tile{128, 128, 2, 2};
+constexpr Tile medium_tile{64, 64, 2, 2};
+constexpr Tile flat_tile{32, 128, 1, 4};
 // Subgroups of 16 lanes take 16 x 32, with which ANV does not spill.
-constexpr CoopmatVariant large_narrow_tile{
-    .BM = 128,
-    .BN = 128,
-    .WM = 8,
-    .WN = 4};
-constexpr CoopmatVariant small_tile{.BM = 32, .BN = 64, .WM = 1, .WN = 2};
+constexpr Tile large_narrow_tile{128, 128, 8, 4};
+constexpr Tile small_tile{32, 64, 1, 2};
 
-CoopmatVariant least_tile(const GemmProblem& p, bool narrow) {
+Tile least_tile(const GemmProblem& p, bool narrow) {
   return p.m > 32 ? medium_tile : narrow ? small_tile : flat_tile;
 }
 
 // Large tiles if they fill the device, if need be by parts of k: workgroups of
 // a core hide latency, and smaller tiles cost more than a few idle cores.
-MatrixTile timed_tile(const Target& gpu, const GemmProblem& p, bool narrow) {
+TileParts timed_tile(const Target& gpu, const GemmProblem& p, bool narrow) {
   auto& t = gpu.policy.gemm;
   auto& large = large_tile;
-  uint64_t groups = std::max<uint64_t>(tile_groups(p, large.BM, large.BN), 1);
+  uint64_t groups = std::max<uint64_t>(tile_groups(p, large.bm, large.bn), 1);
   uint64_t parts = std::min<uint64_t>(
       t.split_groups * gpu.cores() / groups, p.k / t.split_large_k);
   bool can_large = std::min(p.m, p.n) > 64 && !narrow;
@@ -297,33 +286,35 @@ MatrixTile timed_tile(const Target& gpu, const GemmProblem& p, bool narrow) {
 // The tile with the least expected time. Parts of k cost a start of 64 items
 // each, and 8 bytes written and read, which take as long as 512 products of a
 // core (Strix Halo and Radeon RX 7900 XTX by their rates).
-MatrixTile estimated_tile(
+TileParts estimated_tile(
     const Target& gpu,
     const GemmProblem& p,
     const MatrixUnits& units) {
-  auto& t = gpu.policy.gemm;
-  MatrixTile best{};
+  auto& tuned = gpu.policy.gemm;
+  TileParts best{};
   double least = std::numeric_limits<double>::infinity();
-  auto consider = [&](const CoopmatVariant& v, uint32_t least_k) {
-    uint64_t groups = tile_groups(p, v.BM, v.BN);
-    uint32_t most = p.may_split ? std::min(p.k / least_k, t.split_parts) : 1;
+  auto consider = [&](const Tile& t, uint32_t least_k) {
+    uint64_t groups = tile_groups(p, t.bm, t.bn);
+    uint32_t most =
+        p.may_split ? std::min(p.k / least_k, tuned.split_parts) : 1;
     for (uint32_t parts = 1; parts <= std::max(most, 1u);
          parts += 1 + parts / 8) {
-      double time = double(tile_time(gpu, groups * parts, v.BM, v.BN)) *
+      double time = double(tile_time(gpu, groups * parts, t.bm, t.bn)) *
           (double(p.k) / parts + 64);
       time += parts > 1 ? 1024.0 * parts * p.m * p.n * p.batches / gpu.cores()
                         : 0.0;
       if (time < least) {
         least = time;
-        best = {v, parts};
+        best = {t, parts};
       }
     }
   };
   if (std::min(p.m, p.n) > 64 && units.lanes >= 16 &&
       gpu.caps.max_workgroup_size >= 512) {
-    consider(narrow(units) ? large_narrow_tile : large_tile, t.split_large_k);
+    consider(
+        narrow(units) ? large_narrow_tile : large_tile, tuned.split_large_k);
   }
-  consider(least_tile(p, narrow(units)), t.split_matrices_k);
+  consider(least_tile(p, narrow(units)), tuned.split_matrices_k);
   return best;
 }
 
@@ -411,7 +402,7 @@ bool plan_coopmat(
     const Target& gpu,
     const GemmProblem& p,
     GemmPlan& plan,
-    const CoopmatVariant* form = nullptr) {
+    const Tile* form = nullptr) {
   auto& tuned = gpu.policy.gemm;
   bool wide = std::min(p.m, p.n) > 64;
   // With few items of k, a scalar tile takes as long to write as a matrix tile.
@@ -422,15 +413,17 @@ bool plan_coopmat(
   if (!units.lanes || p.k < (wide ? tuned.wide_matrices_k : tuned.matrices_k)) {
     return false;
   }
-  bool subgroups_suit = !form || form->BM < 128 ||
-      (form->WM == large_narrow_tile.WM) == narrow(units);
+  bool subgroups_suit = !form || form->bm < 128 ||
+      (form->wm == large_narrow_tile.wm) == narrow(units);
   if (!subgroups_suit) {
     return false;
   }
-  MatrixTile t = form          ? MatrixTile{*form, 1}
+  TileParts t = form           ? TileParts{*form}
       : gpu.policy.timed_tiles ? timed_tile(gpu, p, narrow(units))
                                : estimated_tile(gpu, p, units);
-  CoopmatVariant v = on_units(t.tile, units, t.tile.BM == 64 ? 256 : 128);
+  CoopmatVariant v{};
+  set_tile(v, t.tile);
+  v = on_units(v, units, v.BM == 64 ? 256 : 128);
   plan_operands(p, plan, v, 8);
   if (t.parts) {
     set_parts(plan, t.parts, 64);
@@ -529,7 +522,7 @@ std::vector<Named<GemmPlan>> gemm_candidates(
   }
   for (auto& t :
        {large_tile, large_narrow_tile, medium_tile, flat_tile, small_tile}) {
-    add({"matrices {} x {} in {}", {t.BM, t.BN}}, 2, [&](auto& plan) {
+    add({"matrices {} x {} in {}", {t.bm, t.bn}}, 2, [&](auto& plan) {
       return plan_coopmat(gpu, p, plan, &t);
     });
   }
@@ -575,17 +568,14 @@ std::optional<SortedPlan> plan_sorted_gemm(
       together < tuned.sorted_expert_rows) {
     return std::nullopt;
   }
-  struct Tile {
-    uint32_t bm, bn, wm, wn;
-  };
-  constexpr Tile large{128, 128, 2, 2};
-  constexpr Tile medium{64, 128, 1, 4};
-  constexpr Tile flat{32, 128, 1, 4};
+  constexpr Tile half_tile{64, 128, 1, 4};
   auto units = gpu.matrices(p.type);
   bool few = together <= tuned.flat_expert_rows;
-  Tile t = few ? flat : together <= tuned.medium_expert_rows ? medium : large;
+  Tile t = few                               ? flat_tile
+      : together <= tuned.medium_expert_rows ? half_tile
+                                             : large_tile;
   if (narrow(units)) {
-    t = few ? Tile{32, 64, 1, 2} : Tile{64, 64, 2, 2};
+    t = few ? small_tile : medium_tile;
   }
   GemmSortedVariant v{p.type, units, t.bm, t.bn, t.wm, t.wn, p.b_transposed};
   return SortedPlan{

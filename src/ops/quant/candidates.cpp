@@ -54,22 +54,22 @@ void add_tall(QuantCandidates& c, const Target& gpu, const Typed& s) {
 }
 
 void add_tiles(QuantCandidates& c, const Target& gpu, const Typed& s) {
-  if (takes_sorted(gpu, s) && !narrow(units_of(gpu, s))) {
+  if (takes_codes(gpu, s) && !narrow(units_of(gpu, s))) {
     for (auto& t : tiles_of_codes) {
       uint32_t most =
           s.may_split && !s.sorted ? std::clamp(s.k >> 10, 1u, 4u) : 1;
       for (uint32_t parts = 1; parts <= most; parts *= 2) {
-        CodeTile form{t, parts};
+        TileParts form{t, parts};
         c.add({"codes {} x {} in {}", {t.bm, t.bn, parts}}, [&] {
-          return plan_sorted(gpu, s, &form);
+          return plan_codes(gpu, s, &form);
         });
       }
     }
   }
   if (s.x_aligned && s.units.lanes) {
-    for (auto& t : coopmat_tiles) {
+    for (auto& t : tiles_of_weights) {
       c.add({"matrices {} x {}", {t.bm, t.bn}}, [&] {
-        return plan_coopmat(gpu, s, t);
+        return plan_weights(gpu, s, t);
       });
     }
   }

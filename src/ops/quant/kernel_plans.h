@@ -46,6 +46,20 @@ QuantPlan in_tiles(
       .n_tiles = ceil_div(s.n, outputs)};
 }
 
+// The plan of such a kernel with k in up to `parts`, of whole groups and steps.
+template <typename Variant>
+QuantPlan in_parts(Variant v, const QuantShape& s, uint64_t parts) {
+  QuantPlan plan = in_tiles(v, s, v.BM, v.BN);
+  if (s.may_split && !s.sorted && parts > 1) {
+    constexpr uint32_t unit = 128;
+    plan.k_split = ceil_div(ceil_div(s.k, parts), unit) * unit;
+    plan.splits = ceil_div(s.k, plan.k_split);
+    v.SPLIT = plan.splits > 1;
+    plan.kernel = v;
+  }
+  return plan;
+}
+
 bool takes_matrices(const Target& gpu, const Typed& s);
 // `sixteens`: of outputs per workgroup; 0: as many as occupy the device.
 QuantPlan
@@ -82,28 +96,18 @@ QmmTallVariant tall_variant(
     const QuantShape& s,
     uint32_t rows,
     bool wide = false);
-// The plan with k in `parts`.
-QuantPlan in_parts(QmmTallVariant v, const QuantShape& s, uint64_t parts);
 // As many parts of k as the cores hold at once.
 uint32_t
 filling_parts(const Target& gpu, const QuantShape& s, const QmmTallVariant& v);
 
-struct Tile {
-  uint32_t bm, bn, wm, wn;
-};
-constexpr Tile coopmat_tiles[] = {
+constexpr Tile tiles_of_weights[] = {
     {128, 256, 2, 4},
     {128, 128, 2, 4},
     {64, 128, 2, 4},
     {64, 64, 2, 2},
     {32, 64, 1, 4}};
-QuantPlan plan_coopmat(const Target& gpu, const Typed& s, const Tile& t);
+QuantPlan plan_weights(const Target& gpu, const Typed& s, const Tile& t);
 
-// A tile of codes and the number of parts of k.
-struct CodeTile {
-  Tile tile;
-  uint32_t parts = 1;
-};
 constexpr Tile tiles_of_codes[] = {
     {64, 128, 1, 4},
     {32, 128, 1, 4},
@@ -113,9 +117,9 @@ constexpr Tile tiles_of_codes[] = {
 // Matrices that multiply codes by rows of x; without bf16 matrices, those of
 // f16 with packed rows (quant/half_rows.h).
 MatrixUnits units_of(const Target& gpu, const Typed& s);
-bool takes_sorted(const Target& gpu, const Typed& s);
+bool takes_codes(const Target& gpu, const Typed& s);
 QuantPlan
-plan_sorted(const Target& gpu, const Typed& s, const CodeTile* form = nullptr);
+plan_codes(const Target& gpu, const Typed& s, const TileParts* form = nullptr);
 
 struct ScalarForm {
   std::optional<bool> large, fours; // tiles; loads of four items

@@ -268,17 +268,6 @@ tall_variant(const Target& gpu, const QuantShape& s, uint32_t rows, bool wide) {
   return v;
 }
 
-QuantPlan in_parts(QmmTallVariant v, const QuantShape& s, uint64_t parts) {
-  QuantPlan plan = in_tiles(v, s, v.BM, v.BN);
-  if (s.may_split && parts > 1) {
-    plan.k_split = ceil_div(ceil_div(s.k, parts), v.depth) * v.depth;
-    plan.splits = ceil_div(s.k, plan.k_split);
-    v.SPLIT = plan.splits > 1;
-    plan.kernel = v;
-  }
-  return plan;
-}
-
 // A core holds one workgroup of eight subgroups, or two of four. Weights are
 // made of codes in the time of 56 rows, unless one of four subgroups is alone.
 HeldTiles held_tall(const QmmTallVariant& v) {
@@ -355,9 +344,7 @@ QuantPlan plan_skinny(const Target& gpu, const QuantShape& s) {
     v.WK = tall ? 1 : v.WN == 2 ? 4 : 2;
     v.DEPTH = 1;
   }
-  while (v.WK > 1 &&
-         (v.shared_memory() > gpu.caps.shared_memory ||
-          v.WN * v.WK * v.SG > gpu.caps.max_workgroup_size)) {
+  while (v.WK > 1 && !fits(gpu.caps, v)) {
     v.WK /= 2;
   }
   return in_tiles(v, s, v.rows(), v.outputs());
@@ -401,8 +388,8 @@ QuantPlan plan_sorted_tall(const Target& gpu, const QuantShape& s) {
 
 // The largest tile whose workgroups fill the device; if tiles are not timed,
 // the one with the least expected time.
-Tile coopmat_tile(const Target& gpu, const Typed& s) {
-  auto& [wide, large, medium, small, flat] = coopmat_tiles;
+Tile weights_tile(const Target& gpu, const Typed& s) {
+  auto& [wide, large, medium, small, flat] = tiles_of_weights;
   uint64_t m = s.sorted ? s.batch : s.m;
   // Number of rows that share a matrix of w.
   uint64_t together = s.sorted ? rows_of_expert(s) : s.m;
@@ -431,20 +418,24 @@ Tile coopmat_tile(const Target& gpu, const Typed& s) {
   return saves(small, best) ? small : best;
 }
 
-QuantPlan plan_coopmat(const Target& gpu, const Typed& s, const Tile& t) {
-  auto units = s.units;
-  bool finite_first = s.common.T == Type::bf16 && gpu.policy.finite_first;
-  QmmCoopmatVariant v{
-      s.common,
-      units,
-      s.transpose,
-      s.sorted,
-      finite_first,
-      t.bm,
-      t.bn,
-      t.wm,
-      t.wn};
-  return in_tiles(on_units(v, units, t.bn == 128 ? 256 : 128), s, t.bm, t.bn);
+// qmm_coopmat with codes, or with weights.
+QmmCoopmatVariant coopmat_variant(
+    const Typed& s,
+    const MatrixUnits& units,
+    const Tile& t,
+    bool codes,
+    uint32_t depth = 32) {
+  QmmCoopmatVariant v{s.common, units, codes, s.transpose};
+  v.SORTED = s.sorted;
+  set_tile(v, t);
+  v.BK = depth;
+  return v;
+}
+
+QuantPlan plan_weights(const Target& gpu, const Typed& s, const Tile& t) {
+  auto v = coopmat_variant(s, s.units, t, false);
+  v.FINITE_FIRST = s.common.T == Type::bf16 && gpu.policy.finite_first;
+  return in_tiles(on_units(v, v.units, t.bn == 128 ? 256 : 128), s, t.bm, t.bn);
 }
 
 MatrixUnits units_of(const Target& gpu, const Typed& s) {
@@ -455,8 +446,9 @@ MatrixUnits units_of(const Target& gpu, const Typed& s) {
   return units.lanes || !packs ? units : s.halves;
 }
 
-// Whether qmm_sorted is used: for sorted rows; others if tiles are estimated.
-bool takes_sorted(const Target& gpu, const Typed& s) {
+// Whether codes enter the product: of sorted rows; of others if tiles are
+// estimated.
+bool takes_codes(const Target& gpu, const Typed& s) {
   auto units = units_of(gpu, s);
   bool estimated = !gpu.policy.timed_tiles && !narrow(units);
   bool rows =
@@ -476,14 +468,14 @@ bool repays_packing(const Target& gpu, const Typed& s) {
 // a row or column takes as long as 16 products (instructions of RADV on gfx1151
 // and gfx1201). Parts of k cost a start of 64 items, 8 bytes per sum, which
 // take as long as 512 products of a core, and a dispatch of some 4 us.
-CodeTile estimated_tile(const Target& gpu, const QuantShape& s) {
+TileParts estimated_tile(const Target& gpu, const QuantShape& s) {
   constexpr double dispatch = 6e6;
   constexpr uint32_t least_k = 1024, most_parts = 8;
   uint64_t used = s.sorted ? std::min<uint64_t>(s.batch, s.matrices) : 1;
   uint64_t rows = s.sorted ? std::max<uint64_t>(s.batch / used, 1) : s.m;
   uint32_t most =
       s.may_split && !s.sorted ? std::clamp(s.k / least_k, 1u, most_parts) : 1;
-  CodeTile best{};
+  TileParts best{};
   double least = std::numeric_limits<double>::infinity();
   for (auto& t : std::span(tiles_of_codes).first(4)) {
     for (uint32_t parts = 1; parts <= most; parts *= 2) {
@@ -505,14 +497,13 @@ CodeTile estimated_tile(const Target& gpu, const QuantShape& s) {
 
 // Taller tiles read weights less often if experts fill most of them
 // (docs/lab/2026-11-22-experts.md).
-QuantPlan plan_sorted(const Target& gpu, const Typed& s, const CodeTile* form) {
+QuantPlan plan_codes(const Target& gpu, const Typed& s, const TileParts* form) {
   auto units = units_of(gpu, s);
   auto variant = [&](const Tile& t, uint32_t depth) {
-    return QmmSortedVariant{
-        s.common, units, s.sorted, false, t.bm, t.bn, t.wm, t.wn, depth};
+    return coopmat_variant(s, units, t, true, depth);
   };
   auto v = variant({64, 128, 1, 4}, 32);
-  uint32_t parts = s.may_split && !s.sorted ? gpu.policy.sorted_parts : 1;
+  uint32_t parts = gpu.policy.code_parts;
   if (form) {
     v = variant(form->tile, form->tile.bm == 128 ? 64 : 32);
     parts = form->parts;
@@ -532,16 +523,7 @@ QuantPlan plan_sorted(const Target& gpu, const Typed& s, const CodeTile* form) {
     auto tall = variant({128, 128, 2, 4}, 64);
     v = tall.shared_memory() <= gpu.caps.shared_memory ? tall : v;
   }
-  QuantPlan plan = in_tiles(v, s, v.BM, v.BN);
-  constexpr uint32_t unit = 128; // whole groups and tiles
-  uint32_t part = ceil_div(ceil_div(s.k, parts), unit) * unit;
-  if (part < s.k) {
-    plan.k_split = part;
-    plan.splits = ceil_div(s.k, part);
-    v.SPLIT = true;
-    plan.kernel = v;
-  }
-  return plan;
+  return in_parts(v, s, parts);
 }
 
 // Whether serial devices use large tiles, since their shared memory is slow.
@@ -653,7 +635,7 @@ QuantPlan plan_quant(const Target& gpu, const QuantShape& s) {
     return plan_sorted_tall(gpu, shape);
   }
   // Tiles repay for sorted experts if each has several rows.
-  bool sorted = takes_sorted(gpu, shape);
+  bool sorted = takes_codes(gpu, shape);
   uint32_t vectors = sorted && repays_packing(gpu, shape) ? t.packed_vector_rows
       : shape.transpose                                   ? t.vector_rows
                                                           : t.plain_vector_rows;
@@ -662,10 +644,10 @@ QuantPlan plan_quant(const Target& gpu, const QuantShape& s) {
                             : shape.m > vectors;
   if (tiled) {
     if (sorted) {
-      return plan_sorted(gpu, shape);
+      return plan_codes(gpu, shape);
     }
     return shape.x_aligned && shape.units.lanes
-        ? plan_coopmat(gpu, shape, coopmat_tile(gpu, shape))
+        ? plan_weights(gpu, shape, weights_tile(gpu, shape))
         : plan_tiled(gpu, shape);
   }
   return shape.transpose ? plan_matvec(gpu, shape) : plan_vecmat(gpu, shape);
@@ -681,7 +663,7 @@ bool dequantizes_first(const Target& gpu, const QuantShape& shape) {
   if (!rows) {
     // Only products along k support f16 matrices.
     bool halves = s.halves.lanes;
-    bool codes = takes_sorted(gpu, s);
+    bool codes = takes_codes(gpu, s);
     rows = codes && halves        ? 0
         : codes                   ? t.codes_dequantize_rows
         : halves && s.transpose   ? t.halves_dequantize_rows

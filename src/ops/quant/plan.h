@@ -22,7 +22,7 @@ struct QuantShape {
   uint64_t batch = 1;
   bool transpose = true; // w is (n, k)
   bool aligned = true; // 16-byte loads of x and w are possible
-  bool x_aligned = true; // 16-byte loads of x are possible
+  bool x_aligned = true; // of x; its rows are whole loads
   bool sides_aligned = true; // scales and biases are aligned too
   bool may_split = true; // k into parts that are summed in a second dispatch
   // Rows of a sorted stack, one product each: m is 1, batch the row count.
@@ -39,8 +39,7 @@ struct QuantPlan {
       QmmDotVariant, // x rounded to bytes
       QvmVariant, // w not transposed, few rows
       QmmVariant, // tiles
-      QmmCoopmatVariant,
-      QmmSortedVariant>
+      QmmCoopmatVariant> // tiles with matrix units
       kernel;
   bool sorted = false; // tiles take rows of all products
   uint32_t tile_height = 0; // rows per tile, if sorted

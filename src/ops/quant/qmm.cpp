@@ -96,7 +96,7 @@ shape_of(const QuantOperands& o, const ProductArgs& args, const array& out) {
       .n = args.N,
       .k = args.K,
       .transpose = o.transpose};
-  shape.x_aligned = aligned16(o.x, args.x_row);
+  shape.x_aligned = aligned16(o.x, args.x_row) && args.K % 8 == 0;
   shape.aligned = shape.x_aligned && aligned16(o.w);
   shape.sides_aligned =
       o.format.bias && aligned16(o.scales) && aligned16(*o.side);

@@ -113,7 +113,7 @@ void pack_rows(
     x = packed;
     x_row = words;
   }
-  auto* v = std::get_if<QmmSortedVariant>(&plan.kernel);
+  auto* v = std::get_if<QmmCoopmatVariant>(&plan.kernel);
   if (v && v->units.halves) {
     uint32_t pitch = half_row_pitch(k, v->GROUP);
     array packed = enc.scratch({int(rows), int(pitch)}, x.dtype());

@@ -125,7 +125,7 @@ QuantShape address(
   auto aligned = [&](const array& a, int operand, int64_t row = 0) {
     return aligned16(a, row | matrix_strides(p.stack, s.common.BATCH, operand));
   };
-  s.x_aligned = aligned(o.x, 0, p.x_row);
+  s.x_aligned = aligned(o.x, 0, p.x_row) && p.K % 8 == 0;
   s.aligned = s.x_aligned && aligned(o.w, 1);
   s.sides_aligned =
       o.format.bias && aligned(o.scales, 2) && aligned(*o.side, 3);

@@ -1,4 +1,5 @@
 #include "ops/tuned/plan.h"
+#include "ops/matrix_tiles.h"
 
 #include <algorithm>
 #include <bit>
@@ -77,40 +78,6 @@ void each_member(const NormProblem& p, F f) {
   f("options", p.layer + 2 * p.weight + 4 * p.bias + 8 * p.vec, false);
 }
 
-// Whether the device can run it: plans look after most limits themselves.
-template <typename V>
-bool fits(const Caps& caps, const V& v) {
-  bool room = true;
-  if constexpr (requires { v.shared_memory(); }) {
-    room = v.shared_memory() <= caps.shared_memory;
-  } else if constexpr (requires {
-                         v.units;
-                         v.TRANSPOSE;
-                       }) {
-    // Tiles of 32 items of k, padded, and a fragment a subgroup.
-    uint32_t tiles = (v.BM + v.BN) * 5 * 16;
-    room = tiles + v.WM * v.WN * v.units.shape.m * v.units.shape.n * 4 <=
-        caps.shared_memory;
-  }
-  uint32_t lanes = 0;
-  if constexpr (requires {
-                  v.WM;
-                  v.SG;
-                }) {
-    lanes = v.WM * v.WN * v.SG;
-  } else if constexpr (requires {
-                         v.WM;
-                         v.units;
-                       }) {
-    lanes = v.WM * v.WN * v.units.lanes;
-  } else if constexpr (requires { v.WG; }) {
-    lanes = v.WG;
-  } else if constexpr (requires { v.LANES; }) {
-    lanes = v.LANES;
-  }
-  return room && lanes <= caps.max_workgroup_size;
-}
-
 // The kernel of a plan and its parts, in words.
 std::string kernel_of(const AnyPlan& plan) {
   std::string text = "dequantize, then a dense product";
@@ -125,7 +92,7 @@ std::string kernel_of(const AnyPlan& plan) {
   return parts > 1 ? text + " in " + std::to_string(parts) + " parts" : text;
 }
 
-bool fits(const Caps& caps, const AnyPlan& plan) {
+bool runs(const Caps& caps, const AnyPlan& plan) {
   bool all = true;
   each_variant(plan, [&](auto& v) { all = fits(caps, v); });
   return all;
@@ -160,7 +127,7 @@ std::vector<Candidate> candidates(const Target& gpu, const Planned& p) {
   std::set<std::string> kernels;
   auto add = [&](std::string name, const AnyPlan& plan) {
     auto kernel = kernel_of(plan);
-    bool can = found.empty() || fits(gpu.caps, plan);
+    bool can = found.empty() || runs(gpu.caps, plan);
     if (can && kernels.insert(kernel).second) {
       found.push_back({std::move(name), std::move(kernel), plan});
     }
@@ -178,7 +145,7 @@ AnyPlan named_plan(const Target& gpu, const Planned& p, const PlanName& name) {
   AnyPlan found;
   plans_of(gpu, p, &name, [&](const auto& choice, const auto& others) {
     AnyPlan plan = others.empty() ? AnyPlan(choice()) : others.front().plan;
-    found = fits(gpu.caps, plan) ? plan : choice();
+    found = runs(gpu.caps, plan) ? plan : choice();
   });
   return found;
 }

@@ -124,6 +124,8 @@ TEST_CASE("RDNA2's names") {
       {"v_add_f16 v0, v1, v2", {0x3c00, 0x4000}, 0xdead4200},
       {"v_fma_f16 v0, v1, v2, v3 op_sel:[1,0,0,1]", {0x40000000, 0x4200, 0x3c00}, 0x4700beef},
       {"v_min_f32 v0, v1, v2", {0, kSign}, kSign},
+      {"v_dot4c_i32_i8 v0, v1, v2", {0x01ff0280, 0x03020105}, u32(0xdeadbeef + 3 - 2 + 2 - 640)},
+      {"v_dot4_i32_i8 v0, v1, v2, v3", {0x01ff0280, 0x03020105, 100}, u32(100 + 3 - 2 + 2 - 640)},
   });
   check({kGfx10, kGfx10Wave64}, std::vector<ScalarAnswer>{
       {"s_andn2_b32 s0, s1, s2", {0xff00ff00, 0x0ff00ff0}, 0xf000f000, 1},
