@@ -85,8 +85,11 @@ def full_table(facts: dict) -> list[str]:
 def table(files: list[dict], what: str) -> str:
     facts = files[-2 if what == "before" else -1]
     lines = short_table(facts) if what == "short" else full_table(facts)
-    head = f"{facts['device']}, driver {facts['driver']}. Weights: {facts['weights']}."
-    return "\n".join([*lines, "", f"{head} {versions(facts)}."]) + "\n"
+    said = f"{facts['device']}, driver {facts['driver']}. Weights: {facts['weights']}."
+    said += f" {versions(facts)}."
+    if what == "before":  # weights and other engines are those of the newest file
+        said = f"mlx-vulkan {facts['engines'][0]['version']}."
+    return "\n".join([*lines, "", said]) + "\n"
 
 
 def versions(facts: dict) -> str:
