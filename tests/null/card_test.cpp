@@ -395,6 +395,42 @@ TEST_CASE("card: arrays move while another thread uses and frees them") {
   CHECK(moved > 0);
 }
 
+TEST_CASE("card: memory to spare moves nothing, and does not move itself") {
+  Rig rig(card_of(128, 512));
+  auto& memory = rig.memory();
+  Encoder enc(*rig.device, 0);
+  constexpr uint64_t bytes = 4 * mib;
+  auto z = rig.array(n * 4);
+  std::vector<Rig::Array> idle, spare, made;
+  for (uint32_t i = 0; i < 8; ++i) {
+    idle.push_back(rig.array(bytes));
+    rig.mix(enc, nullptr, nullptr, idle.back(), i);
+    enc.close()->wait_retired();
+  }
+  auto text = message([&] {
+    while (true) {
+      spare.push_back(rig.array(bytes, Placement::Spare));
+      rig.mix(enc, nullptr, nullptr, spare.back(), 1);
+      enc.close()->wait_retired();
+    }
+  });
+  CHECK(text.find("128 MiB") != std::string::npos);
+  CHECK(spare.size() > 8);
+  CHECK(memory.in_place_bytes == 0);
+  for (int i = 0; i < 300; ++i) {
+    rig.mix(enc, nullptr, nullptr, z, 1);
+    enc.close()->wait_retired();
+  }
+  CHECK_FALSE(message([&] { rig.array(bytes, Placement::Spare); }).empty());
+  for (int i = 0; i < 16; ++i) {
+    made.push_back(rig.array(bytes)); // idle arrays make room, then the host does
+  }
+  CHECK(memory.in_place_bytes >= 8 * bytes);
+  for (auto& a : spare) {
+    CHECK_FALSE(memory.in_place(*a));
+  }
+}
+
 TEST_CASE("card: what fits nowhere says so, each time") {
   Rig rig(card_of(32, 64));
   std::vector<Rig::Array> all;
