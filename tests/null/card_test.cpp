@@ -423,7 +423,8 @@ TEST_CASE("card: memory to spare moves nothing, and does not move itself") {
   }
   CHECK_FALSE(message([&] { rig.array(bytes, Placement::Spare); }).empty());
   for (int i = 0; i < 16; ++i) {
-    made.push_back(rig.array(bytes)); // idle arrays make room, then the host does
+    made.push_back(
+        rig.array(bytes)); // idle arrays make room, then the host does
   }
   CHECK(memory.in_place_bytes >= 8 * bytes);
   for (auto& a : spare) {
