@@ -104,7 +104,7 @@ target_sources(mlx PRIVATE ${mlxvk_sources})
 # Half of a file's time is MLX's headers. MLX's own files are compiled as MLX does, some
 # with functions renamed.
 get_target_property(mlx_sources mlx SOURCES)
-list(FILTER mlx_sources INCLUDE REGEX "^${MLX_SOURCE_DIR}/|^[^/]")
+list(FILTER mlx_sources EXCLUDE REGEX "^${PROJECT_SOURCE_DIR}/src/")
 set_source_files_properties(${mlx_sources} TARGET_DIRECTORY mlx
                             PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
 target_precompile_headers(mlx PRIVATE "${PROJECT_SOURCE_DIR}/src/backend/stream_encoder.h"
