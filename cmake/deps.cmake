@@ -162,11 +162,11 @@ set(GLSLANG_ENABLE_INSTALL OFF)
 set(BUILD_EXTERNAL OFF)
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM)
-  # Paths relative to the tree, so that clones and worktrees share the cache; what
-  # GCC needs for precompiled headers (ccache's manual).
+  # Paths relative to the tree, so that clones and worktrees share the cache. Files
+  # with a precompiled header are not cached: it holds the paths of its tree.
   set(CMAKE_C_COMPILER_LAUNCHER
       env "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" CCACHE_NOHASHDIR=1
-      CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE_PROGRAM})
+      ${CCACHE_PROGRAM})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_C_COMPILER_LAUNCHER})
 endif()
 block()

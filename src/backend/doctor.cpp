@@ -210,7 +210,7 @@ json report() {
 // Valid until the next call from the same thread. Never throws; an error is
 // an object with the member "error".
 template <json make()>
-const char* text_of() {
+const char* kept_text() {
   static thread_local std::string text;
   try {
     text = make().dump();
@@ -226,13 +226,13 @@ const char* text_of() {
 
 extern "C" __attribute__((visibility("default"))) const char*
 mlx_vulkan_doctor_json() {
-  return mlx::core::vulkan::text_of<mlx::core::vulkan::report>();
+  return mlx::core::vulkan::kept_text<mlx::core::vulkan::report>();
 }
 
 // Only the counters, cheap enough to call around a decode step.
 extern "C" __attribute__((visibility("default"))) const char*
 mlx_vulkan_counters_json() {
-  return mlx::core::vulkan::text_of<mlx::core::vulkan::counters_json>();
+  return mlx::core::vulkan::kept_text<mlx::core::vulkan::counters_json>();
 }
 
 // Whether kernels of find_of_cuts() are compiled too.

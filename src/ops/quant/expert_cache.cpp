@@ -4,6 +4,7 @@
 #include <mutex>
 #include <utility>
 
+#include "backend/stream.h"
 #include "kernels/quant/expert_slots.h"
 #include "ops/layout.h"
 #include "runtime/device.h"
