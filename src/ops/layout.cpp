@@ -5,6 +5,25 @@
 
 namespace mlx::core::vulkan {
 
+namespace {
+
+bool worth_fetching(const array& w, uint64_t rows, StreamEncoder& enc) {
+  constexpr uint64_t few = 16;
+  auto* b = buffer_of(w);
+  if (rows <= few || !b || b->kind != BufferKind::Shared ||
+      !enc.raw().device().memory().in_place(*b)) {
+    return false;
+  }
+  uint64_t matrix = uint64_t(w.shape(-1)) * w.shape(-2);
+  uint64_t bytes = w.data_size() * w.itemsize();
+  // A third of what weights leave free.
+  uint64_t room = enc.raw().device().memory().budget() / 18;
+  return rows >= w.size() / matrix && w.flags().contiguous &&
+      bytes <= std::min<uint64_t>(room, INT32_MAX);
+}
+
+} // namespace
+
 void donate_or_alloc(const array& in, array& out) {
   if (in.flags().row_contiguous && is_donatable(in, out) &&
       in.size() == out.size()) {
@@ -40,21 +59,6 @@ array row_contiguous(const array& a, StreamEncoder& enc) {
   array copy = contiguous_copy_gpu(a, enc.stream());
   enc.add_temporary(copy);
   return copy;
-}
-
-bool worth_fetching(const array& w, uint64_t rows, StreamEncoder& enc) {
-  constexpr uint64_t few = 16;
-  auto* b = buffer_of(w);
-  if (rows <= few || !b || b->kind != BufferKind::Shared ||
-      !enc.raw().device().memory().in_place(*b)) {
-    return false;
-  }
-  uint64_t matrix = uint64_t(w.shape(-1)) * w.shape(-2);
-  uint64_t bytes = w.data_size() * w.itemsize();
-  // A third of what weights leave free.
-  uint64_t room = enc.raw().device().memory().budget() / 18;
-  return rows >= w.size() / matrix && w.flags().contiguous &&
-      bytes <= std::min<uint64_t>(room, INT32_MAX);
 }
 
 std::optional<array>

@@ -86,7 +86,6 @@ Policy class_policy(
 } // namespace
 
 void share_memory(Policy& p) {
-  p.jacobi_columns = 512;
   p.quant.dot_row_k = ~0u;
   p.quant.dequantize_rows = 768;
   p.quant.halves_dequantize_rows = 192;

@@ -186,9 +186,9 @@ struct Policy {
   // Iterations that the loops of an invocation may have in total, and the items
   // of k that a scalar tile may then have.
   uint32_t most_iterations = ~0u, most_tile_k = ~0u;
-  // Most columns of eigenvalues and singular values (ops/linalg/sweeps.h);
-  // LAPACK computes those of larger matrices.
-  uint32_t jacobi_columns = 2048;
+  // Most columns of eigenvalues and singular values (ops/linalg/eigen.cpp);
+  // LAPACK computes those of larger matrices. Larger ones were not timed on a GPU.
+  uint32_t jacobi_columns = 64;
   // Tiles were timed on the class; else those of least estimated time are
   // taken.
   bool timed_tiles = false;

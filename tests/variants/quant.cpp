@@ -275,9 +275,7 @@ void add_quant_variants(VariantSet& set, const Caps& caps) {
   });
   add_quantization(set, caps);
   set.add(ExpertSlotsVariant{});
-  for (bool fill : {false, true}) {
-    set.add(CopyExpertsVariant{fill});
-  }
+  set.add(CopyExpertsVariant{});
 }
 
 } // namespace mlx::core::vulkan

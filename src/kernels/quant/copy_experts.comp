@@ -1,11 +1,11 @@
-// Copies experts between the host's memory, a cache's slots and a whole stack
+// Copies experts from the host's memory to the slots of a cache
 // (expert_slots.h). Invocations keep several loads in flight: the bus is slow.
 #include "common/types.glsl"
 #include "quant/expert_slots.h"
 #define ARGS_BLOCK CopyExpertsArgs
 #include "common/args.glsl"
 
-layout(local_size_x = 256) in;
+layout(local_size_x = WG) in;
 
 const uint LOADS = 8;
 
@@ -39,25 +39,11 @@ void main() {
   }
   uint scales = A.words[0];
   uint side = scales + A.words[1];
-#if FILL
-  uint e = load(A.list, 2u * item);
-  uint s = load(A.list, 2u * item + 1u);
+  uint e = load(A.moves, 2u * item);
+  uint s = load(A.moves, 2u * item + 1u);
   if (e != NO_EXPERT) {
     copy(A.w, e, A.y_w, s, 0u, A.words[0]);
     copy(A.scales, e, A.y_scales, s, scales, A.words[1]);
     copy(A.side, e, A.y_side, s, side, A.words[2]);
   }
-#else
-  uint slot = load(A.list, 1u + item);
-  if (slot != 0u) {
-    uint s = slot - 1u;
-    copy(A.w_slots, s, A.y_w, item, 0u, A.words[0]);
-    copy(A.scale_slots, s, A.y_scales, item, scales, A.words[1]);
-    copy(A.side_slots, s, A.y_side, item, side, A.words[2]);
-  } else {
-    copy(A.w, item, A.y_w, item, 0u, A.words[0]);
-    copy(A.scales, item, A.y_scales, item, scales, A.words[1]);
-    copy(A.side, item, A.y_side, item, side, A.words[2]);
-  }
-#endif
 }

@@ -26,19 +26,13 @@ struct ExpertSlotsArgs {
   uint fresh; // no slot has an expert yet
 };
 
-// Copies matrices of a stack's three arrays, of `words` times 16 bytes each.
-// FILL: those of `list`, which is `moves`, to their slots. Otherwise matrix i
-// to place i, from its slot where `list`, which is the state, has one.
+// Copies the matrices of `moves`, of a stack's three arrays, to their slots:
+// `words` times 16 bytes each.
 struct CopyExpertsArgs {
-  PTR(Ptr_u32, list)
+  PTR(Ptr_u32, moves)
   PTR(Ptr_u32x4, w)
   PTR(Ptr_u32x4, scales)
   PTR(Ptr_u32x4, side)
-#if !FILL
-  PTR(Ptr_u32x4, w_slots)
-  PTR(Ptr_u32x4, scale_slots)
-  PTR(Ptr_u32x4, side_slots)
-#endif
   PTR(Ptr_u32x4, y_w)
   PTR(Ptr_u32x4, y_scales)
   PTR(Ptr_u32x4, y_side)
@@ -54,8 +48,8 @@ struct ExpertSlotsVariant {
 struct CopyExpertsVariant {
   // 16-byte words of a workgroup.
   static constexpr uint part = 256 * 8;
-  bool FILL;
-  KERNEL_VARIANT("quant/copy_experts", CopyExpertsArgs, FILL)
+  uint WG = 256;
+  KERNEL_VARIANT("quant/copy_experts", CopyExpertsArgs, WG)
 };
 #endif
 

@@ -96,15 +96,8 @@ struct ExpertCache {
   Stack* find(QuantOperands& o);
   Stack* add(QuantOperands& o);
   void look_up(StreamEncoder& enc, const array& rhs);
-  void copy(
-      StreamEncoder&,
-      const Stack&,
-      const array& list,
-      std::vector<array>& to,
-      uint32_t count,
-      bool fill);
+  void copy(StreamEncoder&, Stack&, const array& moves, uint32_t count);
   bool use_slots(StreamEncoder& enc, QuantOperands& o);
-  void use_copy(StreamEncoder& enc, QuantOperands& o);
 };
 
 // Makes the cache one of the open batch, unless another stream's next batches
@@ -162,19 +155,17 @@ Stack* ExpertCache::add(QuantOperands& o) {
   return &stacks.emplace_back(std::move(stack));
 }
 
-// Copies `count` matrices of a stack, as CopyExpertsArgs says.
+// Copies at most `count` matrices of a stack to its slots.
 void ExpertCache::copy(
     StreamEncoder& enc,
-    const Stack& stack,
-    const array& list,
-    std::vector<array>& to,
-    uint32_t count,
-    bool fill) {
-  std::vector<Binding> reads{bind(list)}, from_slots, writes;
+    Stack& stack,
+    const array& moves,
+    uint32_t count) {
+  std::vector<Binding> reads{bind(moves)}, writes;
   CopyExpertsArgs args{};
   uint64_t bytes = 0;
   for (size_t i = 0; i < most_parts; ++i) {
-    size_t part = i < to.size() ? i : 0; // without biases words[2] is 0
+    size_t part = i < stack.slots.size() ? i : 0; // without biases words[2] is 0
     auto& source = stack.sources[part];
     auto owner = source.data.lock();
     if (!owner) {
@@ -183,19 +174,15 @@ void ExpertCache::copy(
     enc.raw().keep(*source.buffer, owner);
     uint64_t begin = source.offset;
     reads.push_back({source.buffer, source.offset, begin, begin + source.size});
-    from_slots.push_back(bind(stack.slots[part]));
-    writes.push_back(bind(to[part]));
+    writes.push_back(bind(stack.slots[part]));
     args.words[i] = part == i ? source.size / experts / 16 : 0;
     bytes += 16 * uint64_t(args.words[i]);
-  }
-  if (!fill) {
-    reads.insert(reads.end(), from_slots.begin(), from_slots.end());
   }
   constexpr uint64_t part = 16 * CopyExpertsVariant::part;
   args.parts = static_cast<uint32_t>(ceil_div(bytes, part));
   args.groups = args.parts * count;
   enc.dispatch_bound(
-      CopyExpertsVariant{.FILL = fill},
+      CopyExpertsVariant{},
       reads,
       writes,
       args,
@@ -216,7 +203,7 @@ void ExpertCache::look_up(StreamEncoder& enc, const array& rhs) {
   ExpertSlotsVariant variant{};
   enc.dispatch(variant, {flat}, {*state, *found, moves}, args, {});
   for (auto& stack : stacks) {
-    copy(enc, stack, moves, stack.slots, count, true);
+    copy(enc, stack, moves, count);
   }
   indices = array(rhs.shape(), rhs.dtype(), nullptr, {});
   indices->copy_shared_buffer(rhs);
@@ -240,47 +227,11 @@ bool ExpertCache::use_slots(StreamEncoder& enc, QuantOperands& o) {
   return true;
 }
 
-// Reads a copy of the whole stack in scratch memory.
-void ExpertCache::use_copy(StreamEncoder& enc, QuantOperands& o) {
-  auto* stack = find(o);
-  if (!stack || !state) {
-    return;
-  }
-  uint64_t bytes = 0;
-  for (auto& source : stack->sources) {
-    bytes += source.size;
-  }
-  if (bytes > INT32_MAX) {
-    return;
-  }
-  array all = enc.scratch({static_cast<int>(bytes)}, uint8);
-  if (device().memory().in_place(*buffer_of(all))) {
-    return;
-  }
-  std::vector<array> to;
-  uint64_t begin = 0;
-  for (auto* part : parts_of(o)) {
-    auto& a = to.emplace_back(with_matrices(*part, experts));
-    a.copy_shared_buffer(
-        all,
-        part->strides(),
-        part->flags(),
-        part->size(),
-        static_cast<int64_t>(begin / part->itemsize()));
-    begin += part->nbytes();
-  }
-  copy(enc, *stack, *state, to, experts, false);
-  auto parts = parts_of(o);
-  for (size_t i = 0; i < parts.size(); ++i) {
-    *parts[i] = to[i];
-  }
-}
-
 void cache_experts(Buffer& buffer, uint32_t slots) {
   buffer.experts = std::make_shared<ExpertCache>(slots);
 }
 
-void use_cached_experts(StreamEncoder& enc, QuantOperands& o, uint64_t rows) {
+void use_cached_experts(StreamEncoder& enc, QuantOperands& o) {
   auto* buffer = buffer_of(o.w);
   if (!o.rhs || !buffer || !buffer->experts || !suits(o)) {
     return;
@@ -288,12 +239,11 @@ void use_cached_experts(StreamEncoder& enc, QuantOperands& o, uint64_t rows) {
   auto& all = caches();
   std::lock_guard lock(all.mutex);
   auto cache = buffer->experts;
-  bool few = o.rhs->size() <= cache->slots;
-  if (!few && !worth_fetching(o.w, rows, enc)) {
-    return;
+  if (o.rhs->size() > cache->slots) {
+    return; // fetched_weights() may copy the stack
   }
   auto latest = all.latest.lock();
-  if (few && cache->stacks.empty() && latest && latest->state &&
+  if (cache->stacks.empty() && latest && latest->state &&
       latest->slots == cache->slots &&
       latest->experts == static_cast<uint32_t>(o.w.shape(0)) &&
       same(*latest->indices, *o.rhs)) {
@@ -303,9 +253,7 @@ void use_cached_experts(StreamEncoder& enc, QuantOperands& o, uint64_t rows) {
   if (!cache->take(enc)) {
     return;
   }
-  if (!few) {
-    cache->use_copy(enc, o);
-  } else if (cache->use_slots(enc, o)) {
+  if (cache->use_slots(enc, o)) {
     all.latest = cache;
   } else {
     buffer->experts = nullptr;
