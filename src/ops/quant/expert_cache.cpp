@@ -165,7 +165,7 @@ void ExpertCache::copy(
   CopyExpertsArgs args{};
   uint64_t bytes = 0;
   for (size_t i = 0; i < most_parts; ++i) {
-    size_t part = i < stack.slots.size() ? i : 0; // without biases words[2] is 0
+    size_t part = i < stack.slots.size() ? i : 0; // no biases: words[2] is 0
     auto& source = stack.sources[part];
     auto owner = source.data.lock();
     if (!owner) {
