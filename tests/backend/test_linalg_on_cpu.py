@@ -46,7 +46,7 @@ def test_cpu_between_gpu_work(gpu):
         s = mx.sin(a)
         return mx.linalg.eigvalsh((s + s.T).astype(mx.complex64)) + a @ a
 
-    x = random(100) / 20
+    x = random(40) / 20
     with mx.stream(mx.cpu):
         want = x
         for _ in range(3):
