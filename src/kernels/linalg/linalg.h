@@ -182,7 +182,8 @@ struct LuPanelVariant {
   uint ROWS, WG_SIZE;
   uint BLOCK = linalg_block;
   constexpr uint shared_memory() const {
-    return (BLOCK * (ROWS + 2) + WG_SIZE / 2) * linalg_bytes(T);
+    uint each = WG_SIZE / 4; // largest items and where they are
+    return (BLOCK * (ROWS + 2) + each) * linalg_bytes(T) + each * 4;
   }
   KERNEL_VARIANT("linalg/lu_panel", LuPanelArgs, T, ROWS, WG_SIZE, BLOCK)
 };
@@ -208,7 +209,7 @@ struct JacobiVariant {
   Type T;
   uint MOST, LINES; // a multiple of 32; MOST or twice as many
   constexpr uint shared_memory() const {
-    return (MOST * (LINES + 1) + 1) * linalg_bytes(T);
+    return MOST * (LINES + 1) * linalg_bytes(T) + 4;
   }
   KERNEL_VARIANT("linalg/jacobi", JacobiArgs, T, MOST, LINES)
 };

@@ -17,7 +17,8 @@ LuPanelVariant lu_panel_variant(Type t, uint32_t rows, const Caps& caps) {
 }
 
 QrPanelVariant qr_panel_variant(Type t, uint32_t rows, const Caps& caps) {
-  for (uint32_t most : {64, 128}) {
+  uint32_t long_panel = t == Type::f64 ? 64 : 128; // 48 KiB are common
+  for (uint32_t most : {64u, long_panel}) {
     QrPanelVariant v{.T = t, .ROWS = most, .WG_SIZE = most};
     if (rows <= most && v.shared_memory() <= caps.shared_memory) {
       return v;
