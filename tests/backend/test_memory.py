@@ -106,13 +106,17 @@ x = mx.full((int(sys.argv[1]),), 1.0)
 mx.eval(x, x + x)
 for limit in (0, 4 * x.nbytes):
     mx.set_cache_limit(limit)
-    before = mx.get_active_memory()
-    mx.reset_peak_memory()
-    for _ in range(50):
-        mx.async_eval(x + x)
-    mx.synchronize()
-    assert mx.get_active_memory() == before
-    print((mx.get_peak_memory() - before) // x.nbytes)
+    before, most = mx.get_active_memory(), 50
+    for _ in range(3):  # a busy host may miss all batches of one
+        mx.reset_peak_memory()
+        for _ in range(50):
+            mx.async_eval(x + x)
+        mx.synchronize()
+        assert mx.get_active_memory() == before
+        most = min(most, (mx.get_peak_memory() - before) // x.nbytes)
+        if most < 40:
+            break
+    print(most)
 """
 
 
@@ -131,8 +135,8 @@ def test_running_ahead_of_the_device_reuses_memory(request):
         timeout=120,
     )
     assert done.returncode == 0, done.stderr
-    # All 50 without it. 10 ms of work, as long as estimates go, are 24 on an H200;
-    # a busy host misses a batch of 7 now and then.
+    # All 50 without it, each time. 10 ms of work, as long as estimates go, are 24 on
+    # an H200; a busy host misses a batch of 7 now and then.
     assert all(int(most) < 40 for most in done.stdout.split()), done.stdout
 
 
