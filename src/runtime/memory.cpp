@@ -183,7 +183,6 @@ void Memory::make_first_side(Buffer& b, bool over) {
     in_place_bytes += in_place(b) ? b.size : 0;
   } else if (b.kind == BufferKind::DeviceBorn) {
     create(types_.device, HostUse::None);
-    list(b);
   } else {
     make_host_side(b, over);
   }
@@ -196,9 +195,6 @@ Buffer* Memory::allocate(size_t size, Placement placement) {
   try {
     auto make = [&](bool over) { make_first_side(*b, over); };
     with_room(make, on_card && !spare ? size : 0, !on_card);
-    if (spare) {
-      unlist(*b);
-    }
   } catch (const OutOfMemory&) {
     if (!on_card || spare || size > room_to_spill()) {
       throw;
@@ -207,9 +203,11 @@ Buffer* Memory::allocate(size_t size, Placement placement) {
     b->device_ = with_room([&](bool over) {
       return allocations_.create(size, types_.in_place, HostUse::Spill, over);
     });
-    list(*b);
     std::lock_guard lock(mirror_mutex_);
     spilled(*b, Buffer::Spill::Made);
+  }
+  if (on_card && !spare) {
+    list(*b);
   }
   return b.release();
 }
@@ -220,14 +218,6 @@ void Memory::list(Buffer& b) {
     std::lock_guard lock(mirror_mutex_);
     movable_.insert(&b);
     b.used_ = 0;
-  }
-}
-
-void Memory::unlist(Buffer& b) {
-  if (std::exchange(b.listed_, false)) {
-    std::lock_guard lock(mirror_mutex_);
-    movable_.erase(&b);
-    b.used_ = Buffer::stays;
   }
 }
 
@@ -257,6 +247,9 @@ Buffer* Memory::allocate_in_blocks(size_t size, Placement placement) {
     make_first_side(*b, false);
   } catch (const OutOfMemory&) {
     return nullptr;
+  }
+  if (b->kind == BufferKind::DeviceBorn) {
+    list(*b);
   }
   return b.release();
 }

@@ -262,7 +262,6 @@ class Memory {
   void end_spill(Buffer& buffer);
   // From now on its memory may move.
   void list(Buffer& buffer);
-  void unlist(Buffer& buffer);
   // Gives what spilled a device side again, to be uploaded in this batch, if
   // there is room. Called under mirror_mutex_.
   void bring_back(Batch& batch, Buffer& buffer);

@@ -49,6 +49,28 @@ void load(
   }
 }
 
+// An array that a finished batch has written: mix() of `salt`.
+Rig::Array written(
+    Rig& rig,
+    Encoder& enc,
+    uint64_t bytes,
+    uint32_t salt,
+    Placement placement = Placement::Device) {
+  auto x = rig.array(bytes, placement);
+  rig.mix(enc, nullptr, nullptr, x, salt);
+  enc.close()->wait_retired();
+  return x;
+}
+
+// Batches enough that arrays which no one of them uses are idle.
+void pass_time(Rig& rig, Encoder& enc, const Rig::Array& x) {
+  auto z = rig.array(n * 4);
+  for (int i = 0; i < 300; ++i) {
+    rig.mix(enc, x, nullptr, z, 1);
+    enc.close()->wait_retired();
+  }
+}
+
 void join(std::vector<std::thread>& threads) {
   for (auto& t : threads) {
     t.join();
@@ -171,12 +193,7 @@ TEST_CASE("card: arrays that no recent batch used move to the host's memory") {
   Encoder enc(*rig.device, 0);
   constexpr uint64_t bytes = 4 * mib;
   auto z = rig.array(n * 4);
-  auto make = [&](uint32_t salt) {
-    auto x = rig.array(bytes);
-    rig.mix(enc, nullptr, nullptr, x, salt);
-    enc.close()->wait_retired();
-    return x;
-  };
+  auto make = [&](uint32_t salt) { return written(rig, enc, bytes, salt); };
   std::vector<std::thread> readers;
   auto weight = rig.array(bytes);
   load(rig, enc, weight, 9, readers);
@@ -187,10 +204,7 @@ TEST_CASE("card: arrays that no recent batch used move to the host's memory") {
     old.push_back(make(i));
   }
   const uint32_t* seen = rig.values(old[3]); // what the host has seen stays
-  for (int i = 0; i < 300; ++i) {
-    rig.mix(enc, weight, nullptr, z, 1);
-    enc.close()->wait_retired();
-  }
+  pass_time(rig, enc, weight);
   old[5] = nullptr;
   rig.mix(enc, old[0], nullptr, z, 1); // used, and by an open batch
   for (uint32_t i = 0; i < 20; ++i) {
@@ -225,9 +239,7 @@ TEST_CASE("card: idle arrays may take half of the host's memory") {
   auto z = rig.array(n * 4);
   std::vector<Rig::Array> kept; // as prompt caches that a server remembers
   for (uint32_t i = 0; i < 110; ++i) {
-    kept.push_back(rig.array(4 * mib));
-    rig.mix(enc, nullptr, nullptr, kept.back(), i);
-    enc.close()->wait_retired();
+    kept.push_back(written(rig, enc, 4 * mib, i));
   }
   CHECK(rig.memory().in_place_bytes.load() > 320 * mib);
   for (uint32_t i = 0; i < 110; ++i) {
@@ -400,27 +412,19 @@ TEST_CASE("card: memory to spare moves nothing, and does not move itself") {
   auto& memory = rig.memory();
   Encoder enc(*rig.device, 0);
   constexpr uint64_t bytes = 4 * mib;
-  auto z = rig.array(n * 4);
   std::vector<Rig::Array> idle, spare, made;
   for (uint32_t i = 0; i < 8; ++i) {
-    idle.push_back(rig.array(bytes));
-    rig.mix(enc, nullptr, nullptr, idle.back(), i);
-    enc.close()->wait_retired();
+    idle.push_back(written(rig, enc, bytes, i));
   }
   auto text = message([&] {
     while (true) {
-      spare.push_back(rig.array(bytes, Placement::Spare));
-      rig.mix(enc, nullptr, nullptr, spare.back(), 1);
-      enc.close()->wait_retired();
+      spare.push_back(written(rig, enc, bytes, 1, Placement::Spare));
     }
   });
   CHECK(text.find("128 MiB") != std::string::npos);
   CHECK(spare.size() > 8);
   CHECK(memory.in_place_bytes == 0);
-  for (int i = 0; i < 300; ++i) {
-    rig.mix(enc, nullptr, nullptr, z, 1);
-    enc.close()->wait_retired();
-  }
+  pass_time(rig, enc, nullptr);
   CHECK_FALSE(message([&] { rig.array(bytes, Placement::Spare); }).empty());
   for (int i = 0; i < 16; ++i) {
     made.push_back(
