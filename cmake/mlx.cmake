@@ -99,12 +99,11 @@ file(GLOB_RECURSE mlxvk_sources CONFIGURE_DEPENDS
      "${PROJECT_SOURCE_DIR}/src/*.cpp")
 list(FILTER mlxvk_sources EXCLUDE REGEX "/src/(vk|policy|msl|pipeline|runtime|ranks)/")
 list(REMOVE_ITEM mlxvk_sources ${mlxvk_left_out})
-target_sources(mlx PRIVATE ${mlxvk_sources})
 
 # Half of a file's time is MLX's headers. MLX's own files are compiled as MLX does, some
 # with functions renamed.
 get_target_property(mlx_sources mlx SOURCES)
-list(FILTER mlx_sources EXCLUDE REGEX "^${PROJECT_SOURCE_DIR}/src/")
+target_sources(mlx PRIVATE ${mlxvk_sources})
 set_source_files_properties(${mlx_sources} TARGET_DIRECTORY mlx
                             PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
 target_precompile_headers(mlx PRIVATE "${PROJECT_SOURCE_DIR}/src/backend/stream_encoder.h"

@@ -52,6 +52,13 @@ void fill_with_zeros(array& out, StreamEncoder& enc) {
   fill_gpu(zero, out, enc.stream());
 }
 
+array zeros(Shape shape, Dtype dtype, StreamEncoder& enc) {
+  array out(std::move(shape), dtype, nullptr, {});
+  fill_with_zeros(out, enc);
+  enc.add_temporary(out);
+  return out;
+}
+
 array row_contiguous(const array& a, StreamEncoder& enc) {
   if (a.flags().row_contiguous) {
     return a;

@@ -20,6 +20,9 @@ void alloc_like(const array& in, array& out, bool donatable);
 // alive until the GPU has read it.
 void fill_with_zeros(array& out, StreamEncoder& enc);
 
+// New zeros, kept alive by `enc`.
+array zeros(Shape shape, Dtype dtype, StreamEncoder& enc);
+
 // `a` itself if row-contiguous, else a contiguous copy kept alive by `enc`.
 array row_contiguous(const array& a, StreamEncoder& enc);
 

@@ -223,6 +223,9 @@ struct StartVariant {
 struct RoundVariant {
   Type T;
   uint WIDE = linalg_block; // columns of two blocks
+  constexpr uint shared_memory() const {
+    return WIDE * (2 * (WIDE + 1) + 1) * linalg_bytes(T) + 4;
+  }
   KERNEL_VARIANT("linalg/round", RoundArgs, T, WIDE)
 };
 

@@ -9,8 +9,8 @@ uvec2 pair_of(uint i, uint round_, uint n) {
   return uvec2(min(p, q), max(p, q));
 }
 
-// Of the angle that makes columns orthogonal, from the squares of their lengths
-// and their product, which is not zero.
+// The tangent of the angle that makes columns orthogonal, from the squares of
+// their lengths and their product, which is not zero.
 T tangent_of(T alpha, T beta, T gamma) {
   T zeta = (beta - alpha) / (2.0 * gamma);
   T t = 1.0 / (abs(zeta) + sqrt(1.0 + min(zeta * zeta, LARGE_SQUARE)));

@@ -42,9 +42,7 @@ void run_sweeps(
         Work{.flops = 60.0 * rows * rows * lines * count});
     return;
   }
-  array state({stack.shape(0), MOST_SWEEPS}, uint32, nullptr, {});
-  fill_with_zeros(state, enc);
-  enc.add_temporary(state);
+  array state = vulkan::zeros({stack.shape(0), MOST_SWEEPS}, uint32, enc);
   // Random matrices take 8 to 12 sweeps, those with clusters up to 25.
   RoundVariant variant{type_of(stack)};
   RoundArgs args{.rows = rows, .lines = lines, .count = count};
@@ -129,10 +127,7 @@ void align_signs(const Matrices& r, const Matrices& v, StreamEncoder& enc) {
 // Zeros, for the triangle that factor_qr() writes.
 Matrices new_r(const Matrices& a, StreamEncoder& enc) {
   int n = static_cast<int>(a.cols);
-  array r({int(a.count), n, n}, a.of.dtype(), nullptr, {});
-  fill_with_zeros(r, enc);
-  enc.add_temporary(r);
-  return matrices(r, enc);
+  return matrices(vulkan::zeros({int(a.count), n, n}, a.of.dtype(), enc), enc);
 }
 
 // Row-major if `by_rows`, else column-major.

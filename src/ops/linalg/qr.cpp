@@ -24,9 +24,7 @@ void copy_to(const Matrices& from, const Matrices& to, StreamEncoder& enc) {
 // Of the size and type of `like`.
 Matrices identity(const Matrices& like, StreamEncoder& enc) {
   auto& [of, offset, count, rows, cols, strides] = like;
-  array e({int(count), int(rows), int(cols)}, of.dtype(), nullptr, {});
-  fill_with_zeros(e, enc);
-  enc.add_temporary(e);
+  array e = vulkan::zeros({int(count), int(rows), int(cols)}, of.dtype(), enc);
   array one(1.0f, of.dtype());
   enc.add_temporary(one);
   copy_strided(
