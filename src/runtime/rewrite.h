@@ -174,7 +174,7 @@ inline Records records_of(const Batch& b) {
 
 constexpr uint32_t window = 64; // records that a pattern spans at most
 
-// Of an open batch: the last record of kind R near its end that made the range,
+// The last record of kind R near the end of an open batch that made the range,
 // or none.
 template <typename R>
 uint32_t find_maker(const Records& p, const Access& range) {

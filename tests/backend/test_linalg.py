@@ -110,7 +110,7 @@ def test_cholesky_of_ill_conditioned(n):
 
 @pytest.mark.parametrize("n", [3, 40, 100])
 def test_cholesky_of_semidefinite(n):
-    # Of rank 2 without rounding, so that the other pivots are zero.
+    # The rank is 2 without rounding, so that the other pivots are zero.
     a = np.tril(np.random.default_rng(n).integers(1, 9, (n, 2)))
     a[[0, 1], [0, 1]] = 1
     check_cholesky(Real.numpy(a @ a.T), False)

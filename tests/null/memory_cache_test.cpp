@@ -186,7 +186,7 @@ TEST_CASE("memory cache: what was evicted is used again for a moment") {
   until([] { return live == 10 * mib; });
   CHECK(std::chrono::steady_clock::now() - begun > MemoryCache::moment / 2);
   CHECK(cache.bytes() == 10 * mib);
-  // Who asks is told the truth at once.
+  // A query frees them at once, so that what it returns is true.
   cache.clear(false);
   CHECK(live == 10 * mib);
   CHECK(cache.bytes() == 0);

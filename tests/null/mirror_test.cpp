@@ -277,7 +277,7 @@ TEST_CASE("mirror: each step of the table is legal or impossible") {
     switch (t.act) {
       case Act::Upload:
       case Act::UploadAgain:
-        // What is brought back is copied from its old device side.
+        // An array that is brought back is copied from its old device side.
         CHECK((now.host || u == Use::Return));
         now = {true, true};
         break;

@@ -175,7 +175,8 @@ class List {
             : add({x}, {y}, what, &args, sizeof args);
     return *this;
   }
-  // Of at most three axes, the last ones; axes of one head have no strides.
+  // Three axes at most, which become the last ones; axes of one head have no
+  // strides.
   static Heads heads_of(uint32_t D, std::initializer_list<Heads::Axis> axes) {
     Heads h{.D = D};
     auto* to = std::end(h.axes) - axes.size();
