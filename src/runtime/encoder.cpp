@@ -44,7 +44,7 @@ Encoder::~Encoder() {
 Batch& Encoder::open_new() {
   open_ = device_.batches().take(stream_id_);
   open_->completion = std::make_shared<Completion>(device_.timeline());
-  open_->serial = device_.memory().begin_batch(open_->completion);
+  device_.memory().begin_batch(*open_);
   open_->encode_begin = device_.profiler().now();
   if (last_ && (!last_->reached() || (goes_on_ && !last_->error().empty()))) {
     open_->follows = last_;

@@ -187,9 +187,9 @@ class Memory {
       uint64_t begin,
       uint64_t size);
 
-  // A serial number, higher than all before, for a batch that is about to be
-  // filled: buffers that it uses do not move before it is done.
-  uint64_t begin_batch(const std::shared_ptr<Completion>& batch);
+  // Gives a batch that is about to be filled a serial number, higher than all
+  // before: buffers that it uses do not move before it is done.
+  void begin_batch(Batch& batch);
 
   // A mapped, coherent, device-addressable allocation for the backend itself.
   Allocation allocate_mapped(size_t size);
@@ -287,7 +287,16 @@ class Memory {
   // Of bring_back(), under mirror_mutex_: the batch of the last array, bytes of
   // that batch, and the batch from which there may be room.
   uint64_t returns_in_ = 0, returned_ = 0, returns_from_ = 0;
-  std::vector<std::pair<uint64_t, std::shared_ptr<Completion>>> unfinished_;
+  struct Unfinished {
+    uint64_t serial;
+    uint32_t stream_id;
+    std::shared_ptr<Completion> completion;
+    // Also a batch that was never closed, whose stream is gone.
+    bool is_over() const {
+      return completion->retired() || completion.use_count() == 1;
+    }
+  };
+  std::vector<Unfinished> unfinished_;
 };
 
 } // namespace mlx::core::vulkan

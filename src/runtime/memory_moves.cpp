@@ -14,6 +14,7 @@
 // from which each batch uploads it until one is on the queue, and which is
 // freed after that.
 #include <algorithm>
+#include <functional>
 #include <tuple>
 #include <utility>
 
@@ -34,11 +35,6 @@ constexpr uint64_t least_weight = 4 << 20; // products copy no scales first
 // leave to steps.
 constexpr uint64_t kept_free_part = 8;
 
-// Also a batch that was never closed, whose stream is gone.
-bool is_over(const std::pair<uint64_t, std::shared_ptr<Completion>>& batch) {
-  return batch.second->retired() || batch.second.use_count() == 1;
-}
-
 } // namespace
 
 struct Memory::Move {
@@ -48,14 +44,15 @@ struct Memory::Move {
   uint32_t stream;
 };
 
-uint64_t Memory::begin_batch(const std::shared_ptr<Completion>& batch) {
+void Memory::begin_batch(Batch& batch) {
   if (types_.in_place.empty()) {
-    return 0;
+    batch.serial = 0;
+    return;
   }
   std::lock_guard lock(batches_mutex_);
-  std::erase_if(unfinished_, is_over);
-  unfinished_.emplace_back(++last_serial_, batch);
-  return last_serial_;
+  std::erase_if(unfinished_, std::mem_fn(&Unfinished::is_over));
+  batch.serial = ++last_serial_;
+  unfinished_.push_back({batch.serial, batch.stream_id, batch.completion});
 }
 
 std::vector<Memory::Move> Memory::begin_moves(Batch& batch, uint64_t bytes) {
@@ -66,9 +63,9 @@ std::vector<Memory::Move> Memory::begin_moves(Batch& batch, uint64_t bytes) {
     std::lock_guard batches(batches_mutex_);
     begun = last_serial_ + 1;
     recent = last_serial_ - std::min(last_serial_, idle_batches);
-    std::erase_if(unfinished_, is_over);
+    std::erase_if(unfinished_, std::mem_fn(&Unfinished::is_over));
     for (auto& batch : unfinished_) {
-      begun = std::min(begun, batch.first);
+      begun = std::min(begun, batch.serial);
     }
   }
   std::vector<std::tuple<bool, uint64_t, Buffer*>> idle;
@@ -172,11 +169,12 @@ void Memory::bring_back(Batch& batch, Buffer& b) {
     return;
   }
   {
-    // Others' batches that are not on the queue yet may use the old memory.
+    // Batches of other streams that are not on the queue yet may use the old
+    // memory; those of this stream are submitted before this batch.
     std::lock_guard batches(batches_mutex_);
-    std::erase_if(unfinished_, is_over);
-    for (auto& [serial, other] : unfinished_) {
-      if (other != batch.completion && !other->submitted()) {
+    std::erase_if(unfinished_, std::mem_fn(&Unfinished::is_over));
+    for (auto& other : unfinished_) {
+      if (other.stream_id != batch.stream_id && !other.completion->submitted()) {
         return;
       }
     }
