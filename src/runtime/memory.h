@@ -291,8 +291,7 @@ class Memory {
     uint64_t serial;
     uint32_t stream_id;
     std::shared_ptr<Completion> completion;
-    // Also a batch that was never closed, whose stream is gone.
-    bool is_over() const {
+    bool is_over() const { // or was never closed, and its stream is gone
       return completion->retired() || completion.use_count() == 1;
     }
   };

@@ -45,14 +45,12 @@ struct Memory::Move {
 };
 
 void Memory::begin_batch(Batch& batch) {
-  if (types_.in_place.empty()) {
-    batch.serial = 0;
-    return;
+  if (!types_.in_place.empty()) {
+    std::lock_guard lock(batches_mutex_);
+    std::erase_if(unfinished_, std::mem_fn(&Unfinished::is_over));
+    batch.serial = ++last_serial_;
+    unfinished_.push_back({batch.serial, batch.stream_id, batch.completion});
   }
-  std::lock_guard lock(batches_mutex_);
-  std::erase_if(unfinished_, std::mem_fn(&Unfinished::is_over));
-  batch.serial = ++last_serial_;
-  unfinished_.push_back({batch.serial, batch.stream_id, batch.completion});
 }
 
 std::vector<Memory::Move> Memory::begin_moves(Batch& batch, uint64_t bytes) {
@@ -174,7 +172,8 @@ void Memory::bring_back(Batch& batch, Buffer& b) {
     std::lock_guard batches(batches_mutex_);
     std::erase_if(unfinished_, std::mem_fn(&Unfinished::is_over));
     for (auto& other : unfinished_) {
-      if (other.stream_id != batch.stream_id && !other.completion->submitted()) {
+      if (other.stream_id != batch.stream_id &&
+          !other.completion->submitted()) {
         return;
       }
     }
@@ -182,12 +181,12 @@ void Memory::bring_back(Batch& batch, Buffer& b) {
   Allocation side;
   try {
     uint64_t spare = budget() / kept_free_part;
-    if (allocations_.room(types_.device) < b.size + spare) {
-      returns_from_ = batch.serial + return_batches;
-      return;
+    if (allocations_.room(types_.device) >= b.size + spare) {
+      side = allocations_.create(b.size, types_.device, HostUse::None, false);
     }
-    side = allocations_.create(b.size, types_.device, HostUse::None, false);
-  } catch (const OutOfMemory&) {
+  } catch (const OutOfMemory&) { // the driver's budget is no promise
+  }
+  if (!side.buffer) {
     returns_from_ = batch.serial + return_batches;
     return;
   }

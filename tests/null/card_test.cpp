@@ -71,6 +71,23 @@ void pass_time(Rig& rig, Encoder& enc, const Rig::Array& x) {
   }
 }
 
+constexpr uint64_t moved_bytes = 4 * mib;
+
+// Arrays that moved to the host's memory. The next batch may bring them back.
+std::vector<Rig::Array> moved_out(Rig& rig, Encoder& enc, uint32_t count) {
+  std::vector<Rig::Array> old, made;
+  for (uint32_t i = 0; i < count; ++i) {
+    old.push_back(written(rig, enc, moved_bytes, i));
+  }
+  pass_time(rig, enc, nullptr);
+  while (rig.memory().in_place_bytes < count * moved_bytes) {
+    made.push_back(rig.array(moved_bytes));
+  }
+  made.clear();
+  pass_time(rig, enc, nullptr);
+  return old;
+}
+
 void join(std::vector<std::thread>& threads) {
   for (auto& t : threads) {
     t.join();
@@ -323,27 +340,9 @@ TEST_CASE("card: what the host reads while it returns to the card") {
   Rig rig(card_of(128, 512));
   auto& memory = rig.memory();
   Encoder enc(*rig.device, 0);
-  constexpr uint64_t bytes = 4 * mib;
-  constexpr uint32_t last = bytes / 4 - 1;
   auto z = rig.array(n * 4);
-  std::vector<Rig::Array> old, made;
-  for (uint32_t i = 0; i < 4; ++i) {
-    old.push_back(rig.array(bytes));
-    rig.mix(enc, nullptr, nullptr, old.back(), i);
-    enc.close()->wait_retired();
-  }
-  auto rest = [&] {
-    for (int i = 0; i < 300; ++i) {
-      rig.mix(enc, nullptr, nullptr, z, 1);
-      enc.close()->wait_retired();
-    }
-  };
-  rest();
-  while (memory.in_place_bytes < 4 * bytes) {
-    made.push_back(rig.array(bytes));
-  }
-  made.clear();
-  rest();
+  auto old = moved_out(rig, enc, 4);
+  constexpr uint32_t last = moved_bytes / 4 - 1;
   // An open batch uploads them: the host reads one at once, another is written
   // in the same batch and a third in a later one, then read.
   for (auto& x : old) {
@@ -364,6 +363,33 @@ TEST_CASE("card: what the host reads while it returns to the card") {
     enc.close()->wait_retired();
     CHECK(rig.values(z)[0] == 9 * 31 + 1);
   }
+}
+
+TEST_CASE("card: batches that are not on the queue, and arrays that return") {
+  Rig rig(card_of(128, 512));
+  auto& memory = rig.memory();
+  Encoder enc(*rig.device, 0), other(*rig.device, 1);
+  auto z = rig.array(n * 4);
+  auto old = moved_out(rig, enc, 2);
+  // Another stream's may read the memory after this batch.
+  rig.mix(other, nullptr, nullptr, z, 1);
+  rig.mix(enc, old[0], nullptr, z, 1);
+  CHECK(memory.in_place(*old[0]));
+  other.close()->wait_retired();
+  enc.close()->wait_retired();
+  // This stream's are submitted first.
+  rig.mix(enc, old[0], nullptr, z, 1);
+  CHECK_FALSE(memory.in_place(*old[0]));
+  enc.close()->wait_retired();
+  auto event = std::make_shared<EventState>();
+  enc.wait({event, 1, nullptr});
+  rig.mix(enc, nullptr, nullptr, z, 2);
+  enc.close_and_go_on({});
+  rig.mix(enc, old[1], nullptr, z, 3);
+  CHECK_FALSE(memory.in_place(*old[1]));
+  event->signal_host(1, {});
+  enc.close()->wait_retired();
+  CHECK(rig.values(z)[0] == 31 + 3);
 }
 
 TEST_CASE("card: arrays move while another thread uses and frees them") {
