@@ -28,8 +28,10 @@ void multiply_sorted(uint group) {
   uint count = group < A.groups ? load(A.tiles, 0) : 0u;
   uint i = tile.x;
   BOUNDED_WHILE(i < count, A.M) {
-    uint begin = load(A.tiles, 1u + i);
-    uint end = load(A.tiles, 2u + i);
+    // Lavapipe loads once more, without invocations (docs/dev/driver-bugs.md).
+    uint at = min(i, A.M - 1u);
+    uint begin = min(load(A.tiles, 1u + at), A.M - 1u);
+    uint end = load(A.tiles, 2u + at);
     locate_matrix(load(A.rhs, begin), begin);
     multiply(begin, tile.y * BN, end, true, 0u, A.K);
     i += A.m_tiles;
