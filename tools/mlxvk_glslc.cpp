@@ -10,11 +10,11 @@
 #include <set>
 #include <string>
 
+#include "pipeline/capabilities.h"
 #include "pipeline/compiler.h"
 #include "pipeline/sources.h"
 #include "variants/compile.h"
 #include "variants/variants.h"
-#include "vk/capabilities.h"
 
 using namespace mlx::core::vulkan;
 namespace fs = std::filesystem;

@@ -3,36 +3,33 @@
 #include <stdexcept>
 #include <unordered_set>
 
+#include <SPIRV/spirv.hpp11>
+
 #include "pipeline/reflect.h"
 
 namespace mlx::core::vulkan {
 
 namespace {
 
-// From the SPIR-V specification.
-constexpr uint32_t header_words = 5;
-constexpr uint32_t op_type_void = 19;
-constexpr uint32_t op_type_forward_pointer = 39;
-constexpr uint32_t op_decorate = 71;
-constexpr uint32_t op_group_member_decorate = 75;
-constexpr uint32_t decoration_no_contraction = 42;
+using enum spv::Op;
+constexpr auto no_contraction = uint32_t(spv::Decoration::NoContraction);
 
-bool is_float_arithmetic(uint32_t op) {
+bool is_float_arithmetic(spv::Op op) {
   switch (op) {
-    case 127: // OpFNegate
-    case 129: // OpFAdd
-    case 131: // OpFSub
-    case 133: // OpFMul
-    case 136: // OpFDiv
-    case 140: // OpFRem
-    case 141: // OpFMod
-    case 142: // OpVectorTimesScalar
-    case 143: // OpMatrixTimesScalar
-    case 144: // OpVectorTimesMatrix
-    case 145: // OpMatrixTimesVector
-    case 146: // OpMatrixTimesMatrix
-    case 147: // OpOuterProduct
-    case 148: // OpDot
+    case OpFNegate:
+    case OpFAdd:
+    case OpFSub:
+    case OpFMul:
+    case OpFDiv:
+    case OpFRem:
+    case OpFMod:
+    case OpVectorTimesScalar:
+    case OpMatrixTimesScalar:
+    case OpVectorTimesMatrix:
+    case OpMatrixTimesVector:
+    case OpMatrixTimesMatrix:
+    case OpOuterProduct:
+    case OpDot:
       return true;
     default:
       return false;
@@ -62,14 +59,14 @@ std::vector<uint32_t> without_contraction(const std::vector<uint32_t>& spirv) {
   size_t place = 0;
   std::unordered_set<uint32_t> decorated; // by `precise`
   std::vector<uint32_t> results;
-  for (size_t i = header_words; i < spirv.size(); i += spirv[i] >> 16) {
-    uint32_t op = spirv[i] & 0xffff;
-    bool annotation = op >= op_decorate && op <= op_group_member_decorate;
-    bool type = op >= op_type_void && op <= op_type_forward_pointer;
+  for (size_t i = spirv_header; i < spirv.size(); i += spirv[i] >> 16) {
+    auto op = static_cast<spv::Op>(spirv[i] & spv::OpCodeMask);
+    bool annotation = op >= OpDecorate && op <= OpGroupMemberDecorate;
+    bool type = op >= OpTypeVoid && op <= OpTypeForwardPointer;
     if (!place && (annotation || type)) {
       place = i;
     }
-    if (op == op_decorate && spirv[i + 2] == decoration_no_contraction) {
+    if (op == OpDecorate && spirv[i + 2] == no_contraction) {
       decorated.insert(spirv[i + 1]);
     } else if (is_float_arithmetic(op)) {
       results.push_back(spirv[i + 2]);
@@ -82,7 +79,7 @@ std::vector<uint32_t> without_contraction(const std::vector<uint32_t>& spirv) {
   out.assign(spirv.begin(), spirv.begin() + place);
   for (uint32_t id : results) {
     out.insert(
-        out.end(), {3u << 16 | op_decorate, id, decoration_no_contraction});
+        out.end(), {3u << 16 | uint32_t(OpDecorate), id, no_contraction});
   }
   out.insert(out.end(), spirv.begin() + place, spirv.end());
   return out;

@@ -5,11 +5,13 @@
 #include <cstdio>
 #include <cstring>
 
+#include <SPIRV/spirv.hpp11>
+
+#include "pipeline/capabilities.h"
 #include "pipeline/compiler.h"
 #include "pipeline/hash.h"
 #include "pipeline/reports.h"
 #include "pipeline/sources.h"
-#include "vk/capabilities.h"
 #include "vk/config.h"
 
 namespace mlx::core::vulkan {
@@ -26,9 +28,8 @@ constexpr char parts_entry[] = "part";
 
 // Renames "main" to another four letters (SPIR-V 2.3 and OpEntryPoint).
 void rename_entry_point(std::vector<uint32_t>& spirv, const char (&name)[5]) {
-  constexpr uint32_t header = 5, op_entry_point = 15;
-  for (size_t i = header; i < spirv.size(); i += spirv[i] >> 16) {
-    if ((spirv[i] & 0xffff) == op_entry_point) {
+  for (size_t i = spirv_header; i < spirv.size(); i += spirv[i] >> 16) {
+    if ((spirv[i] & 0xffff) == uint32_t(spv::Op::OpEntryPoint)) {
       std::memcpy(&spirv[i + 3], name, 4);
       return;
     }

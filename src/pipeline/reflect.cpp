@@ -4,39 +4,14 @@
 #include <stdexcept>
 #include <unordered_map>
 
+#include <SPIRV/spirv.hpp11>
+
 namespace mlx::core::vulkan {
 
 namespace {
 
-// The few opcodes and enumerants needed, from the SPIR-V specification.
-enum Op : uint32_t {
-  OpEntryPoint = 15,
-  OpExecutionMode = 16,
-  OpCapability = 17,
-  OpTypeBool = 20,
-  OpTypeInt = 21,
-  OpTypeFloat = 22,
-  OpTypeVector = 23,
-  OpTypeMatrix = 24,
-  OpTypeArray = 28,
-  OpTypeStruct = 30,
-  OpTypePointer = 32,
-  OpConstant = 43,
-  OpVariable = 59,
-  OpDecorate = 71,
-  OpMemberDecorate = 72,
-};
-constexpr uint32_t magic = 0x07230203;
-constexpr uint32_t header_words = 5;
-constexpr uint32_t mode_local_size = 17;
-constexpr uint32_t storage_uniform_constant = 0;
-constexpr uint32_t storage_uniform = 2;
-constexpr uint32_t storage_workgroup = 4;
-constexpr uint32_t storage_push_constant = 9;
-constexpr uint32_t storage_buffer = 12;
-constexpr uint32_t decoration_array_stride = 6;
-constexpr uint32_t decoration_offset = 35;
-constexpr uint32_t model_gl_compute = 5;
+using spv::Op;
+using enum spv::Op;
 
 struct TypeInfo {
   Op op;
@@ -145,10 +120,10 @@ void Module::read(Op op, std::span<const uint32_t> w) {
       }
       break;
     case OpEntryPoint:
-      compute |= need(1) && w[0] == model_gl_compute;
+      compute |= need(1) && w[0] == uint32_t(spv::ExecutionModel::GLCompute);
       break;
     case OpExecutionMode:
-      if (need(5) && w[1] == mode_local_size) {
+      if (need(5) && w[1] == uint32_t(spv::ExecutionMode::LocalSize)) {
         std::copy_n(w.begin() + 2, 3, found.local_size);
       }
       break;
@@ -170,24 +145,29 @@ void Module::read(Op op, std::span<const uint32_t> w) {
       }
       break;
     case OpVariable:
-      if (need(3) && w[2] == storage_push_constant) {
-        push_pointer = w[0];
-      } else if (need(3) && w[2] == storage_workgroup) {
-        shared_pointers.push_back(w[0]);
+      if (need(3)) {
+        auto storage = static_cast<spv::StorageClass>(w[2]);
+        if (storage == spv::StorageClass::PushConstant) {
+          push_pointer = w[0];
+        } else if (storage == spv::StorageClass::Workgroup) {
+          shared_pointers.push_back(w[0]);
+        }
+        found.bindings |= storage == spv::StorageClass::UniformConstant ||
+            storage == spv::StorageClass::Uniform ||
+            storage == spv::StorageClass::StorageBuffer;
       }
-      found.bindings |= need(3) &&
-          (w[2] == storage_uniform_constant || w[2] == storage_uniform ||
-           w[2] == storage_buffer);
       break;
     case OpDecorate:
-      if (need(3) && w[1] == decoration_array_stride) {
+      if (need(3) && w[1] == uint32_t(spv::Decoration::ArrayStride)) {
         array_strides[w[0]] = w[2];
       }
       break;
     case OpMemberDecorate:
-      if (need(4) && w[2] == decoration_offset) {
+      if (need(4) && w[2] == uint32_t(spv::Decoration::Offset)) {
         offsets[uint64_t(w[0]) << 32 | w[1]] = w[3];
       }
+      break;
+    default:
       break;
   }
 }
@@ -195,10 +175,10 @@ void Module::read(Op op, std::span<const uint32_t> w) {
 } // namespace
 
 bool is_spirv(std::span<const uint32_t> spirv) {
-  if (spirv.size() < header_words || spirv[0] != magic) {
+  if (spirv.size() < spirv_header || spirv[0] != spv::MagicNumber) {
     return false;
   }
-  size_t i = header_words;
+  size_t i = spirv_header;
   while (i < spirv.size()) {
     uint32_t words = spirv[i] >> 16;
     if (words == 0 || words > spirv.size() - i) {
@@ -214,7 +194,7 @@ Reflection reflect(std::span<const uint32_t> spirv, bool args_in_memory) {
     throw std::runtime_error("[vulkan] SPIR-V: not a whole module.");
   }
   Module m;
-  for (size_t i = header_words; i < spirv.size(); i += spirv[i] >> 16) {
+  for (size_t i = spirv_header; i < spirv.size(); i += spirv[i] >> 16) {
     m.read(
         static_cast<Op>(spirv[i] & 0xffff),
         spirv.subspan(i + 1, (spirv[i] >> 16) - 1));

@@ -1,6 +1,7 @@
 // Properties of a SPIR-V module, read from the module itself.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -23,7 +24,10 @@ struct Reflection {
 // produced (bad header, truncated, no compute entry point).
 Reflection reflect(std::span<const uint32_t> spirv, bool args_in_memory);
 
-// Whether the words are at least 5, begin with SPIR-V's magic number, and
+// Words before the first instruction of a module.
+constexpr size_t spirv_header = 5;
+
+// Whether the words are at least these, begin with SPIR-V's magic number, and
 // consist of whole instructions.
 bool is_spirv(std::span<const uint32_t> spirv);
 

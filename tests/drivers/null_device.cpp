@@ -1,9 +1,9 @@
 #include "drivers/null_device.h"
 
+#include "pipeline/capabilities.h"
 #include "pipeline/disk_cache.h"
 #include "pipeline/pipeline.h"
 #include "variants/compile.h"
-#include "vk/capabilities.h"
 #include "vk/features.h"
 
 namespace mlx::core::vulkan {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "fuzz/fuzz.h"
+#include "pipeline/capabilities.h"
 #include "pipeline/reflect.h"
-#include "vk/capabilities.h"
 
 using namespace mlx::core::vulkan;
 

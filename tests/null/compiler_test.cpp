@@ -9,11 +9,11 @@
 #include <thread>
 #include <vector>
 
+#include "pipeline/capabilities.h"
 #include "pipeline/compiler.h"
 #include "pipeline/sources.h"
 #include "variants/compile.h"
 #include "variants/variants.h"
-#include "vk/capabilities.h"
 
 using namespace mlx::core::vulkan;
 namespace fs = std::filesystem;

@@ -9,10 +9,11 @@
 
 namespace mlx::core::vulkan {
 
-// "Int8", "CooperativeMatrixKHR", ... or the number.
+// "Int8", "CooperativeMatrixKHR", ... or the number of an unknown one.
 std::string capability_name(uint32_t capability);
 
-// Whether modules may declare the capability; false if it is unknown here.
+// Whether modules may declare the capability; false for one that is never
+// enabled.
 bool offers(const Caps& caps, uint32_t capability);
 
 } // namespace mlx::core::vulkan
