@@ -1,26 +1,14 @@
 // Literals and folding, with the arithmetic of MSL's types.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdlib>
-#include <cstring>
 
 #include "msl/translator.h"
 
 namespace msl {
 
 namespace {
-
-uint32_t bits_of(float f) {
-  uint32_t b;
-  std::memcpy(&b, &f, 4);
-  return b;
-}
-
-float from_bits(uint32_t b) {
-  float f;
-  std::memcpy(&f, &b, 4);
-  return f;
-}
 
 // Rounds to the nearest value with `bits` bits of mantissa, ties to even; with
 // 11 bits also to half's range.
@@ -29,8 +17,8 @@ float round_mantissa(float x, int bits) {
     return x;
   }
   if (bits == 8) {
-    uint32_t b = bits_of(x);
-    return from_bits((b + 0x7fff + ((b >> 16) & 1)) & 0xffff0000u);
+    auto b = std::bit_cast<uint32_t>(x);
+    return std::bit_cast<float>((b + 0x7fff + ((b >> 16) & 1)) & 0xffff0000u);
   }
   int e;
   std::frexp(x, &e); // |x| in [2^(e-1), 2^e)
@@ -72,7 +60,11 @@ int64_t wrapped(int64_t v, Scalar s) {
 std::string float_text(float f) {
   if (!std::isfinite(f)) {
     char text[40];
-    std::snprintf(text, sizeof text, "uintBitsToFloat(0x%xu)", bits_of(f));
+    std::snprintf(
+        text,
+        sizeof text,
+        "uintBitsToFloat(0x%xu)",
+        std::bit_cast<uint32_t>(f));
     return text;
   }
   char text[40];

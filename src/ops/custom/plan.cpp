@@ -388,12 +388,6 @@ bool is_independent(const CustomSource& kernel) {
 
 } // namespace
 
-Type type_of_argument(
-    const CustomSource& kernel,
-    const msl::Argument& argument) {
-  return type_named_in_msl(kernel, argument.type, argument.name);
-}
-
 msl::Translation glsl_of(const CustomSource& kernel, bool whole_loops) {
   check_names(kernel);
   check_built_ins(kernel);
@@ -404,7 +398,7 @@ msl::Translation glsl_of(const CustomSource& kernel, bool whole_loops) {
   std::string block, locals, macros;
   for (size_t i = 0; i < s.arguments.size(); ++i) {
     auto& a = s.arguments[i];
-    Type type = type_of_argument(kernel, a);
+    Type type = type_named_in_msl(kernel, a.type, a.name);
     std::string pointer = "Ptr_" + std::string(name_of(type));
     std::string member = "p" + std::to_string(i);
     block += "  " + pointer + ' ' + member + ";\n";

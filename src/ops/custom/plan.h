@@ -45,11 +45,6 @@ CustomSource parse_custom_source(
 // Length of the comment at the start of a kernel's text; 0: none.
 size_t comment_length(std::string_view text);
 
-// The GPU type of an argument. Throws std::invalid_argument for float64.
-Type type_of_argument(
-    const CustomSource& kernel,
-    const msl::Argument& argument);
-
 // Compute shader of a vulkan_kernel. Throws std::invalid_argument for reserved
 // names and built-in variables.
 msl::Translation glsl_of(const CustomSource& kernel, bool whole_loops);
