@@ -56,8 +56,8 @@ void add_scores(VariantSet& set, const Caps& caps, const AttentionProblem& p) {
       [&](const auto& kernel) { set.add(kernel); },
       plan_scores(caps, p).kernel);
   if (auto plan = plan_gradients(caps, p)) {
-    std::visit([&](const auto& kernel) { set.add(kernel); }, plan->keys);
-    std::visit([&](const auto& kernel) { set.add(kernel); }, plan->queries);
+    set.add(plan->keys);
+    set.add(plan->queries);
   }
 }
 
@@ -190,8 +190,8 @@ void add_attention_variants(VariantSet& set, const Caps& caps) {
     auto emulated = plan_gradients(
         asked(caps, {.emulate = true}),
         problem(Type::bf16, {4, 2, 32, 32}, 64));
-    std::visit([&](const auto& kernel) { set.add(kernel); }, emulated->keys);
-    std::visit([&](const auto& kernel) { set.add(kernel); }, emulated->queries);
+    set.add(emulated->keys);
+    set.add(emulated->queries);
     // Devices may have subgroups of 4.
     set.add(DecodeVariant{
         .T = Type::f16,

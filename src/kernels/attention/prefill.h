@@ -1,6 +1,7 @@
 // Interfaces of prefill.comp, prefill_coopmat.comp, prefill_narrow.comp and
 // prefill_fragments.comp.
 #include "attention/strides.h"
+#include "common/fragments.h"
 
 // HALVES: heads whose items are exact are taken by prefill_coopmat, the others
 // by prefill.
@@ -103,6 +104,7 @@ struct PrefillFragmentsVariant {
   uint BK = 64; // keys per tile
   uint MASK = 0;
   bool CAUSAL = false, SINKS = false, LSE = false;
+  FRAGMENT_MATRICES
 
   constexpr uint queries() const {
     return 16 * FM * SUBGROUPS;
@@ -113,19 +115,9 @@ struct PrefillFragmentsVariant {
     uint kv = BK * (D / 8 + DV / 8 + 2) * 16;
     return q > kv ? q : kv;
   }
-#define PREFILL_FRAGMENTS_MEMBERS \
-  D, DV, SUBGROUPS, FM, BK, MASK, CAUSAL, SINKS, LSE
-  COOPMAT_VARIANT(
-      "attention/prefill_fragments", PrefillArgs, PREFILL_FRAGMENTS_MEMBERS)
-};
-
-// Emulates matrices by floats in shared memory, so that tests check indices on
-// devices without cooperative matrices.
-struct EmulatedPrefillFragmentsVariant : PrefillFragmentsVariant {
-  bool EMULATED = true;
   KERNEL_VARIANT(
-      "attention/prefill_fragments", PrefillArgs, T, SG,
-      PREFILL_FRAGMENTS_MEMBERS, EMULATED)
+      "attention/prefill_fragments", PrefillArgs, T, SG, D, DV, SUBGROUPS, FM,
+      BK, MASK, CAUSAL, SINKS, LSE, FRAGMENT_NAMES)
 };
 #endif
 

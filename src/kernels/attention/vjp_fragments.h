@@ -1,6 +1,7 @@
 // Interfaces of vjp_keys.comp and vjp_queries.comp: attention's backward pass
 // with matrices in registers.
 #include "attention/strides.h"
+#include "common/fragments.h"
 
 BEGIN_INTERFACE
 
@@ -41,6 +42,7 @@ struct KeyGradientsVariant {
   uint BQ = 32; // queries per step
   uint MASK = 0; // as in DecodeVariant
   bool CAUSAL = false;
+  FRAGMENT_MATRICES
 
   // Rows of the output per workgroup.
   constexpr uint rows() const {
@@ -50,10 +52,12 @@ struct KeyGradientsVariant {
   constexpr uint shared_memory() const {
     uint pitch = (D / 8 + 1) * 16;
     uint tiles = 4 * BQ * pitch, own = 2 * rows() * pitch;
-    return (tiles > own ? tiles : own) + BQ * SUBGROUPS * 32 + 16 * BQ;
+    return (tiles > own ? tiles : own) + BQ * SUBGROUPS * 32 + 16 * BQ +
+        (EMULATED ? SUBGROUPS * 2048 : 0);
   }
-#define KEY_GRADIENTS_MEMBERS D, SUBGROUPS, BQ, MASK, CAUSAL
-  COOPMAT_VARIANT("attention/vjp_keys", GradientsArgs, KEY_GRADIENTS_MEMBERS)
+  KERNEL_VARIANT(
+      "attention/vjp_keys", GradientsArgs, T, SG, D, SUBGROUPS, BQ, MASK,
+      CAUSAL, FRAGMENT_NAMES)
 };
 
 struct QueryGradientsVariant {
@@ -64,6 +68,7 @@ struct QueryGradientsVariant {
   uint BK = 16; // keys per step
   uint MASK = 0;
   bool CAUSAL = false;
+  FRAGMENT_MATRICES
 
   constexpr uint rows() const {
     return 16 * SUBGROUPS;
@@ -71,32 +76,11 @@ struct QueryGradientsVariant {
   constexpr uint shared_memory() const {
     uint pitch = (D / 8 + 1) * 16;
     uint tiles = 4 * BK * pitch, own = rows() * pitch;
-    return tiles > own ? tiles : own;
-  }
-#define QUERY_GRADIENTS_MEMBERS D, SUBGROUPS, BK, MASK, CAUSAL
-  COOPMAT_VARIANT(
-      "attention/vjp_queries", GradientsArgs, QUERY_GRADIENTS_MEMBERS)
-};
-
-// Emulate matrices by floats in shared memory, so that tests check indices on
-// devices without cooperative matrices.
-struct EmulatedKeyGradientsVariant : KeyGradientsVariant {
-  bool EMULATED = true;
-  constexpr uint shared_memory() const {
-    return KeyGradientsVariant::shared_memory() + SUBGROUPS * 2048;
+    return (tiles > own ? tiles : own) + (EMULATED ? SUBGROUPS * 2048 : 0);
   }
   KERNEL_VARIANT(
-      "attention/vjp_keys", GradientsArgs, T, SG, KEY_GRADIENTS_MEMBERS,
-      EMULATED)
-};
-struct EmulatedQueryGradientsVariant : QueryGradientsVariant {
-  bool EMULATED = true;
-  constexpr uint shared_memory() const {
-    return QueryGradientsVariant::shared_memory() + SUBGROUPS * 2048;
-  }
-  KERNEL_VARIANT(
-      "attention/vjp_queries", GradientsArgs, T, SG, QUERY_GRADIENTS_MEMBERS,
-      EMULATED)
+      "attention/vjp_queries", GradientsArgs, T, SG, D, SUBGROUPS, BK, MASK,
+      CAUSAL, FRAGMENT_NAMES)
 };
 #endif
 

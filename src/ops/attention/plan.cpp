@@ -297,6 +297,7 @@ Variant variant_of(const AttentionProblem& p) {
   v.SINKS = p.sinks;
   v.LSE = p.lse;
   return v;
+  v.use_matrices(false);
 }
 
 PrefillFragmentsVariant
@@ -376,7 +377,8 @@ bool plan_matrices(
 PrefillPlan plan_prefill(const Target& gpu, const AttentionProblem& p) {
   PrefillPlan plan;
   if (emulates(gpu, p)) {
-    EmulatedPrefillFragmentsVariant v{variant_of<PrefillFragmentsVariant>(p)};
+    auto v = variant_of<PrefillFragmentsVariant>(p);
+    v.use_matrices(true);
     v.BK = 32;
     plan.bq = v.queries();
     plan.kernel = v;
@@ -437,6 +439,8 @@ std::optional<GradientsPlan> plan_gradients(
   bool emulate = emulates(gpu, p) && p.dim == p.value_dim;
   if (!emulate && *no_gradients(gpu, p)) {
     return {};
+  k.use_matrices(emulate);
+  q.use_matrices(emulate);
   }
   KeyGradientsVariant k{
       .T = p.type, .D = p.dim, .MASK = p.mask, .CAUSAL = p.causal};
@@ -445,8 +449,7 @@ std::optional<GradientsPlan> plan_gradients(
   if (emulate) { // compiles quickly
     k.SUBGROUPS = q.SUBGROUPS = 4;
     k.BQ = 16;
-    return GradientsPlan{
-        EmulatedKeyGradientsVariant{k}, EmulatedQueryGradientsVariant{q}};
+    return GradientsPlan{k, q};
   }
   k.SG = q.SG = gpu.caps.matrix_subgroup();
   while (k.shared_memory() > gpu.caps.shared_memory) {

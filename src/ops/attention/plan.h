@@ -62,8 +62,7 @@ struct PrefillPlan {
       PrefillVariant,
       PrefillCoopmatVariant,
       PrefillNarrowVariant,
-      PrefillFragmentsVariant,
-      EmulatedPrefillFragmentsVariant>
+      PrefillFragmentsVariant>
       kernel;
   // Heads that are not exact on float16 matrices, in a dispatch of their own.
   std::optional<PrefillRestVariant> rest;
@@ -91,8 +90,8 @@ struct ScoresPlan {
 
 // Backward pass without scores in memory: kernels for dk and dv, and for dq.
 struct GradientsPlan {
-  std::variant<KeyGradientsVariant, EmulatedKeyGradientsVariant> keys;
-  std::variant<QueryGradientsVariant, EmulatedQueryGradientsVariant> queries;
+  KeyGradientsVariant keys;
+  QueryGradientsVariant queries;
 };
 
 bool uses_decode(const Target& gpu, const AttentionProblem& p);

@@ -79,14 +79,8 @@ void run_gradients(
         linear(uint64_t(args.tiles) * heads * p.batches),
         {.flops = products * product});
   };
-  std::visit(
-      [&](const auto& v) {
-        dispatch(v, {dk, dv}, p.keys, p.kv_heads, 4);
-      },
-      plan.keys);
-  std::visit(
-      [&](const auto& v) { dispatch(v, {dq}, p.queries, p.heads, 3); },
-      plan.queries);
+  dispatch(plan.keys, {dk, dv}, p.keys, p.kv_heads, 4);
+  dispatch(plan.queries, {dq}, p.queries, p.heads, 3);
 }
 
 // A rectangle of scores: ranges of batches, KV heads, queries and keys.
