@@ -226,14 +226,16 @@ array StreamEncoder::scratch(Shape shape, Dtype dtype) {
   return a;
 }
 
-const array& StreamEncoder::counters() {
+const array& StreamEncoder::counters(uint32_t count) {
   constexpr size_t most = 4;
-  if (counters_.empty()) {
+  if (counters_.empty() || counters_[0].size() < count) {
     // Small enough for memory that the host writes itself, so that no batch has
-    // to succeed before they are zero.
-    std::vector<uint32_t> zeros(64);
+    // to succeed before they are zero. GPUs of up to 256 cores need no more.
+    std::vector<uint32_t> zeros(std::max(count, 256u));
+    counters_.clear();
     for (size_t i = 0; i < most; ++i) {
-      counters_.emplace_back(zeros.begin(), Shape{64}, uint32);
+      counters_.emplace_back(
+          zeros.begin(), Shape{static_cast<int>(zeros.size())}, uint32);
     }
   }
   const array& a = counters_[next_counters_];

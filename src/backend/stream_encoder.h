@@ -201,10 +201,10 @@ class StreamEncoder {
   // by side. The memory grows and is kept.
   array scratch(Shape shape, Dtype dtype);
 
-  // 64 uint32 zeros for a kernel that counts finished workgroups and leaves
-  // zeros behind. They must be among its outputs, so that dispatches with the
-  // same zeros do not overlap; the next few calls return others.
-  const array& counters();
+  // At least `count` uint32 zeros for a kernel that counts finished workgroups
+  // and leaves zeros behind. They must be among its outputs, so that dispatches
+  // with the same zeros do not overlap; the next few calls return others.
+  const array& counters(uint32_t count);
 
   // A host pointer to `a` if its host side is valid, else null. Unlike
   // data<T>() it neither waits nor copies.

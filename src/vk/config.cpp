@@ -67,7 +67,7 @@ constexpr ConfigEntry table[] = {
     {"MLX_VK_DISABLE",
      "",
      "Optimizations and features to switch off, separated by commas: coopmat, "
-     "bfloat16, native_f16, float64, levels, splits, joins, sentinels, fuse, "
+     "bfloat16, native_f16, float64, levels, splits, sentinels, fuse, "
      "fuse_attention (the part of fuse that changes rounding), halves (bf16 "
      "products on f16 matrix units, for devices without bf16 ones), meet "
      "(direct waits between the GPUs of MLX_VK_HOST_GROUP), experts (their "
@@ -133,7 +133,6 @@ constexpr std::string_view paths[] = {
     "float64",
     "levels",
     "splits",
-    "joins",
     "sentinels",
     "fuse",
     "fuse_attention",

@@ -1,11 +1,8 @@
 """Decode attention whose keys several workgroups share: the last one of a row
-joins the parts, or a dispatch of its own does, with the same bits."""
-
-import sys
+joins the parts."""
 
 import mlx.core as mx
 import numpy as np
-from processes import output_of
 
 KEYS = 9001  # more than an invocation may walk on llvmpipe
 
@@ -27,21 +24,34 @@ def attention(q, k, v, **more):
     return mx.fast.scaled_dot_product_attention(q, k, v, scale=0.125, **more)
 
 
-def results():
+def check(q, k, v, **more):
+    """Rounding of q and of y, and of sums of KEYS weighted values in float32."""
+    y = attention(q, k, v, **more)
+    with mx.stream(mx.cpu):
+        wide = [x.astype(mx.float32) for x in (q, k, v)]
+        if "sinks" in more:
+            more["sinks"] = more["sinks"].astype(mx.float32)
+        want = attention(*wide, **more)
+        unit = 0 if y.dtype == mx.float32 else float(mx.finfo(y.dtype).eps)
+        bound = unit * mx.abs(want) + KEYS * 2.0**-24 * mx.abs(wide[2]).max()
+        assert (mx.abs(y.astype(mx.float32) - want) <= bound).all().item()
+
+
+def test_parts_are_joined(gpu):
     for dtype in (mx.float32, mx.float16, mx.bfloat16):
-        yield attention(*inputs(dtype))
+        check(*inputs(dtype))
     q, k, v = inputs(mx.float16, queries=3)
     sinks = mx.array([0.5, 9.0, -3.0, 0.0], mx.float16)
-    yield attention(q, k, v, mask="causal", sinks=sinks)
-    yield attention(q, k, v, mask=mx.arange(KEYS) % 3 == 0)
+    check(q, k, v, mask="causal", sinks=sinks)
+    check(q, k, v, mask=mx.arange(KEYS) % 3 == 0)
 
 
-def test_parts_are_joined_with_the_same_bits(gpu, tmp_path):
-    path = tmp_path / "merged.npz"
-    output_of(__file__, path, MLX_VK_DISABLE="joins")
-    merged = np.load(path)
-    for i, y in enumerate(results()):
-        assert np.array_equal(np.array(y.astype(mx.float32)), merged[f"arr_{i}"])
+def test_a_dispatch_may_need_more_counters(gpu):
+    """Of 272 groups of rows, between two of a few."""
+    few = inputs(mx.float32)
+    check(*few)
+    check(*inputs(mx.float32, heads=136, kv_heads=1, queries=8, dim=32))
+    check(*few)
 
 
 def test_attentions_side_by_side_count_apart(gpu):
@@ -55,7 +65,3 @@ def test_attentions_side_by_side_count_apart(gpu):
         many += [attention(*operands, stream=s) for s in streams for _ in range(2)]
         mx.eval(many)
         assert all(mx.array_equal(y, first).item() for y in many)
-
-
-if __name__ == "__main__":
-    np.savez(sys.argv[1], *(np.array(y.astype(mx.float32)) for y in results()))

@@ -34,13 +34,7 @@ AttentionProblem problem(Type type, const Heads& h, uint32_t queries = 1) {
 // The kernels of one problem, by its number of queries.
 void add_forward(VariantSet& set, const Caps& caps, const AttentionProblem& p) {
   if (uses_decode(caps, p)) {
-    for (bool joins : {true, false}) {
-      DecodePlan plan = plan_decode(caps, p, {.joins = joins});
-      set.add(plan.kernel);
-      if (plan.kernel.PARTS == PARTS_MERGED) {
-        set.add(plan.merge);
-      }
-    }
+    set.add(plan_decode(caps, p).kernel);
   } else {
     auto plan = plan_prefill(caps, p);
     std::visit([&](const auto& kernel) { set.add(kernel); }, plan.kernel);

@@ -182,7 +182,7 @@ void store_rows(uint group, uint split, Rows w) {
   }
 }
 
-#if PARTS == PARTS_JOINED
+#if PARTS
 // The last workgroup to arrive joins all parts and resets the counter. Stores
 // are visible to the device before the barrier, thus before the increment.
 void join_if_last(uint group, Rows w) {

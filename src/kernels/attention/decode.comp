@@ -10,8 +10,8 @@
 // issued after its products, likewise for v, so that each load overlaps with
 // the other half of the work.
 // Clusters are merged by shuffles, subgroups through shared memory. Workgroups
-// that share keys write parts; with PARTS_JOINED the last one to arrive joins
-// them, and none waits.
+// that share keys write PARTS; the last one to arrive joins them, and none
+// waits.
 // To save registers, q can be in shared memory (SHARED_Q), and k and v can be
 // loaded piecewise at their use (PIECES).
 // In a quantized cache k and v are codes with a scale and a bias per group.
@@ -66,7 +66,7 @@ layout(local_size_x = WG) in;
 shared float sums[SLOTS * ROWS * PITCH];
 shared float wg_max[WG / TPK * ROWS];
 shared float wg_sum[WG / TPK * ROWS];
-#if PARTS == PARTS_JOINED
+#if PARTS
 shared uint wg_ticket;
 #endif
 
@@ -144,7 +144,7 @@ void main() {
     merge_clusters();
     merge_subgroups();
     store_rows(group, split, w);
-#if PARTS == PARTS_JOINED
+#if PARTS
     join_if_last(group, w);
 #endif
   }

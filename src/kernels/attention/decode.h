@@ -1,8 +1,6 @@
 #include "attention/strides.h"
 
-#if PARTS == PARTS_MERGED
-#define PARTS_OUTPUTS PTR(Ptr_f32, parts)
-#elif PARTS == PARTS_JOINED
+#if PARTS
 #define PARTS_OUTPUTS PTR(Ptr_f32, parts) PTR(Ptr_u32, arrived) PTR(T_PTR, y)
 #else
 #define PARTS_OUTPUTS PTR(T_PTR, y)
@@ -81,7 +79,7 @@ struct DecodeVariant {
   bool PIECES = false; // k and v are loaded at their use; needs ROWS = KU = 1
   uint MASK = 0; // 0 none, 1 bool, 2 additive
   bool CAUSAL = false, SINKS = false;
-  uint PARTS = PARTS_NONE;
+  bool PARTS = false; // several workgroups share keys, and the last one joins
   bool LSE = false;
   // Quantized cache: bits per code, items per scale, items per lane and load.
   // BITS = 0: k and v are items.

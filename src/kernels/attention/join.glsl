@@ -1,5 +1,5 @@
 // Query rows of a workgroup, and the join of partial results of workgroups that
-// share keys (PARTS_JOINED). Include after common/args.glsl and
+// share keys. Include after common/args.glsl and
 // attention/softmax.glsl.
 #pragma once
 
@@ -72,8 +72,6 @@ PartItems parts_of(uint group, uint row) {
       uint64_t(A.parts) +
       uint64_t(group * ROWS + row) * uint64_t(A.splits * PART * 4));
 }
-
-#if PARTS == PARTS_JOINED
 
 // Parts that a lane loads at once.
 #define JOINED_AT_ONCE 16
@@ -151,5 +149,4 @@ void join(uint group, Rows w) {
   }
 }
 
-#endif
 #endif

@@ -3,12 +3,6 @@
 
 #include "common/interface.h"
 
-// PARTS: a workgroup's result is rows of y, or a part that merge.comp (MERGED)
-// or the last workgroup to arrive (JOINED) joins with the others.
-#define PARTS_NONE 0
-#define PARTS_MERGED 1
-#define PARTS_JOINED 2
-
 #if MASK == 1
 #define MASK_PTR Ptr_bool
 #else

@@ -55,15 +55,6 @@ Grid set_decode(
   return linear(uint64_t(plan.splits) * args.groups);
 }
 
-// Joins the parts if the last workgroup does not: reads parts and optional
-// sinks, writes y and optional logsumexp.
-void merge_parts(
-    StreamEncoder& enc,
-    const AttentionProblem& p,
-    const DecodePlan& plan,
-    const FewOperands& reads,
-    const FewOperands& writes);
-
 // Counts keys and values once each: a decode step reads no more of the cache.
 Work attention_work(const AttentionProblem& p);
 

@@ -90,6 +90,8 @@ DecodeVariant decode_kernel(
       .VEC = p.alignment == 16 && !p.bits,
       .MASK = p.mask,
       .CAUSAL = p.causal && p.queries > 1,
+      .SINKS = p.sinks,
+      .LSE = p.lse,
       .BITS = p.bits,
       .GROUP = p.group,
       .CHUNK = p.bits ? code_chunk : 0,
@@ -189,7 +191,7 @@ uint32_t wanted_splits(
 DecodePlan decode_plan(
     const Target& gpu,
     const AttentionProblem& p,
-    const DecodeOptions& options,
+    bool splits,
     const DecodeForm& form) {
   DecodePlan plan;
   DecodeVariant& k = plan.kernel =
@@ -208,7 +210,7 @@ DecodePlan decode_plan(
     uint32_t most = iterations / a_key * clusters;
     plan.splits = std::max(1u, ceil_div(p.keys, most));
     plan.split_keys = std::min(plan.split_keys, most);
-  } else if (!options.splits) {
+  } else if (!splits) {
     plan.why = "splits are switched off";
   } else if (groups < gpu.cores() && form.per_core) {
     bool one = p.bits && !gpu.policy.few_registers();
@@ -217,12 +219,7 @@ DecodePlan decode_plan(
     plan.split_keys = ceil_div(ceil_div(p.keys, wanted), unit) * unit;
     plan.splits = ceil_div(p.keys, plan.split_keys);
   }
-  bool joins = options.joins && groups <= max_joined_groups;
-  k.PARTS = plan.splits == 1 ? PARTS_NONE : joins ? PARTS_JOINED : PARTS_MERGED;
-  // The kernel that has the whole sum adds the sinks.
-  k.SINKS = p.sinks && k.PARTS != PARTS_MERGED;
-  k.LSE = p.lse && k.PARTS != PARTS_MERGED;
-  plan.merge = {p.type, p.value_dim, k.ROWS, p.sinks, p.lse, k.HEADS_FIRST};
+  k.PARTS = plan.splits > 1;
   return plan;
 }
 
@@ -245,23 +242,21 @@ bool fits_registers(const Target& gpu, const DecodeVariant& v) {
   return held_values(gpu, v) <= gpu.policy.held_values;
 }
 
-DecodePlan plan_decode(
-    const Target& gpu,
-    const AttentionProblem& p,
-    const DecodeOptions& options) {
-  return decode_plan(gpu, p, options, decode_form(gpu, p));
+DecodePlan
+plan_decode(const Target& gpu, const AttentionProblem& p, bool splits) {
+  return decode_plan(gpu, p, splits, decode_form(gpu, p));
 }
 
 std::vector<Named<DecodePlan>> decode_candidates(
     const Target& gpu,
     const AttentionProblem& p,
-    const DecodeOptions& options,
+    bool splits,
     const PlanName* wanted) {
   Candidates<DecodePlan> c(wanted);
   auto add = [&](const DecodeForm& f) {
     c.add(
         {"{} rows of {}, {} per core", {f.rows, f.workgroup, f.per_core}},
-        [&] { return decode_plan(gpu, p, options, f); });
+        [&] { return decode_plan(gpu, p, splits, f); });
   };
   for (uint32_t per_core : {0, 1, 2, 4}) {
     if (gpu.policy.decode_by_width) {
@@ -297,12 +292,12 @@ Variant variant_of(const AttentionProblem& p) {
   v.SINKS = p.sinks;
   v.LSE = p.lse;
   return v;
-  v.use_matrices(false);
 }
 
 PrefillFragmentsVariant
 fragments_kernel(const Target& gpu, const AttentionProblem& p, bool wide) {
   auto v = variant_of<PrefillFragmentsVariant>(p);
+  v.use_matrices(false);
   v.SG = gpu.caps.matrix_subgroup();
   v.SUBGROUPS = wide ? 8 : 4;
   v.BK = wide ? 64 : 32;
@@ -439,13 +434,13 @@ std::optional<GradientsPlan> plan_gradients(
   bool emulate = emulates(gpu, p) && p.dim == p.value_dim;
   if (!emulate && *no_gradients(gpu, p)) {
     return {};
-  k.use_matrices(emulate);
-  q.use_matrices(emulate);
   }
   KeyGradientsVariant k{
       .T = p.type, .D = p.dim, .MASK = p.mask, .CAUSAL = p.causal};
   QueryGradientsVariant q{
       .T = p.type, .D = p.dim, .MASK = p.mask, .CAUSAL = p.causal};
+  k.use_matrices(emulate);
+  q.use_matrices(emulate);
   if (emulate) { // compiles quickly
     k.SUBGROUPS = q.SUBGROUPS = 4;
     k.BQ = 16;

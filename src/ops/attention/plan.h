@@ -7,7 +7,6 @@
 #include <variant>
 
 #include "kernels/attention/decode.h"
-#include "kernels/attention/merge.h"
 #include "kernels/attention/prefill.h"
 #include "kernels/attention/vjp_fragments.h"
 #include "kernels/attention/vjp_scores.h"
@@ -21,9 +20,6 @@ constexpr uint32_t max_head_dim = 512;
 constexpr uint32_t max_decode_queries = 8;
 // Items of k or v per lane and load, for a quantized cache.
 constexpr uint32_t code_chunk = 16;
-// Most workgroup groups that can join their own parts: the number of
-// StreamEncoder::counters().
-constexpr uint32_t max_joined_groups = 64;
 
 struct AttentionProblem {
   Type type = Type::f32;
@@ -45,7 +41,6 @@ struct AttentionProblem {
 
 struct DecodePlan {
   DecodeVariant kernel;
-  MergeVariant merge; // used if PARTS are merged
   uint32_t row_groups = 1;
   uint32_t splits = 1;
   uint32_t split_keys = 0;
@@ -95,28 +90,22 @@ struct GradientsPlan {
 };
 
 bool uses_decode(const Target& gpu, const AttentionProblem& p);
-// Options that a user may disable.
-struct DecodeOptions {
-  bool splits = true; // splits over keys beyond those that the device requires
-  bool joins = true; // the last workgroup joins the parts
-};
-inline DecodeOptions decode_options() {
-  return {!config().disabled("splits"), !config().disabled("joins")};
+// Whether keys are split where the device does not require it.
+inline bool splits_keys() {
+  return !config().disabled("splits");
 }
 // Whether decode attention over a quantized cache fits the device's registers;
 // otherwise products and softmax run separately.
 bool fits_registers(const Target& gpu, const DecodeVariant& v);
 
-DecodePlan plan_decode(
-    const Target& gpu,
-    const AttentionProblem& p,
-    const DecodeOptions& options = {});
+DecodePlan
+plan_decode(const Target& gpu, const AttentionProblem& p, bool splits = true);
 PrefillPlan plan_prefill(const Target& gpu, const AttentionProblem& p);
 // Others that the device can run; `wanted`: only of this name.
 std::vector<Named<DecodePlan>> decode_candidates(
     const Target& gpu,
     const AttentionProblem& p,
-    const DecodeOptions& options = {},
+    bool splits = true,
     const PlanName* wanted = nullptr);
 std::vector<Named<PrefillPlan>> prefill_candidates(
     const Target& gpu,

@@ -252,16 +252,12 @@ void dispatch(
   uint32_t n = read(records_of(*enc.raw().open_batch()), r, values, reads),
            m = 0;
   std::optional<array> parts;
-  if (plan.kernel.PARTS != PARTS_NONE) {
+  if (plan.kernel.PARTS) {
     parts = decode_parts(enc, p, plan);
     writes[m++] = bind(*parts);
+    writes[m++] = bind(enc.counters(plan.groups(p)));
   }
-  if (plan.kernel.PARTS == PARTS_JOINED) {
-    writes[m++] = bind(enc.counters());
-  }
-  if (plan.kernel.PARTS != PARTS_MERGED) {
-    writes[m++] = bind(out);
-  }
+  writes[m++] = bind(out);
   auto& a = found.args;
   Grid grid = set_decode(a, p, plan, 1);
   uint32_t members[4], joined = 0;
@@ -273,9 +269,6 @@ void dispatch(
   enc.raw().drop({members, joined});
   enc.dispatch_bound(
       plan.kernel, {reads, n}, {writes, m}, a, grid, attention_work(p));
-  if (plan.kernel.PARTS == PARTS_MERGED) {
-    merge_parts(enc, p, plan, {*parts}, {out});
-  }
   count_joined(rule_of("attention"), joined);
 }
 

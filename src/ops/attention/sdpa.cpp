@@ -66,23 +66,6 @@ array decode_parts(
       float32);
 }
 
-void merge_parts(
-    StreamEncoder& enc,
-    const AttentionProblem& s,
-    const DecodePlan& plan,
-    const FewOperands& reads,
-    const FewOperands& writes) {
-  uint32_t groups = plan.groups(s);
-  MergeArgs args{
-      groups,
-      s.heads / s.kv_heads,
-      s.kv_heads,
-      plan.row_groups,
-      s.queries,
-      plan.splits};
-  enc.dispatch(plan.merge, reads, writes, args, linear(groups));
-}
-
 uint32_t row_alignment(const array& a) {
   int64_t items = a.shape(3);
   for (int d = 0; d < 3; ++d) {
@@ -185,15 +168,11 @@ void decode(StreamEncoder& enc, const Attention& p, array& out) {
   FewOperands reads = operands(p, k.SINKS);
   FewOperands writes;
   std::optional<array> part;
-  if (k.PARTS != PARTS_NONE) {
+  if (k.PARTS) {
     writes.add(part.emplace(decode_parts(enc, s, plan)));
+    writes.add(enc.counters(plan.groups(s)));
   }
-  if (k.PARTS == PARTS_JOINED) {
-    writes.add(enc.counters());
-  }
-  if (k.PARTS != PARTS_MERGED) {
-    writes.add(out);
-  }
+  writes.add(out);
   if (k.LSE) {
     writes.add(*p.lse);
   }
@@ -208,13 +187,6 @@ void decode(StreamEncoder& enc, const Attention& p, array& out) {
   } else {
     const DecodeArgs& plain = args;
     enc.dispatch(k, reads, writes, plain, grid, attention_work(s));
-  }
-  if (k.PARTS == PARTS_MERGED) {
-    FewOperands merged{*part};
-    if (p.sinks) {
-      merged.add(*p.sinks);
-    }
-    merge_parts(enc, s, plan, merged, outputs(p, out, p.lse));
   }
 }
 

@@ -110,9 +110,8 @@ void plans_of(const Target& gpu, const Planned& p, const PlanName* name, F f) {
   } else if (auto* norm = std::get_if<NormProblem>(&p)) {
     f([&] { return plan_norm(*norm); }, norm_candidates(*norm, name));
   } else if (auto& a = std::get<AttentionProblem>(p); uses_decode(gpu, a)) {
-    auto options = decode_options();
-    f([&] { return plan_decode(gpu, a, options); },
-      decode_candidates(gpu, a, options, name));
+    f([&] { return plan_decode(gpu, a, splits_keys()); },
+      decode_candidates(gpu, a, splits_keys(), name));
   } else {
     f([&] { return plan_prefill(gpu, a); }, prefill_candidates(gpu, a, name));
   }

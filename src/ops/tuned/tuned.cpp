@@ -164,9 +164,8 @@ NormVariant tuned_plan(const Target& device, const NormProblem& p) {
 }
 
 DecodePlan tuned_decode(const Target& device, const AttentionProblem& p) {
-  return chosen<DecodePlan>(device, p, [&](auto& gpu) {
-    return plan_decode(gpu, p, decode_options());
-  });
+  return chosen<DecodePlan>(
+      device, p, [&](auto& gpu) { return plan_decode(gpu, p, splits_keys()); });
 }
 
 PrefillPlan tuned_prefill(const Target& device, const AttentionProblem& p) {
