@@ -75,7 +75,7 @@ Entry& find_entry(Stream s) {
   std::ostringstream msg;
   msg << "[vulkan] " << k.name << " of";
   for (auto& o : inputs) {
-    msg << " " << o.a.dtype() << o.a.shape();
+    msg << " " << o.a->dtype() << o.a->shape();
   }
   msg << " needs " << groups
       << " workgroups; the Vulkan backend starts at most 2^32 - 1. Split the "
@@ -86,7 +86,7 @@ Entry& find_entry(Stream s) {
 } // namespace
 
 Binding bind(const Operand& o) {
-  const array& a = o.a;
+  const array& a = *o.a;
   auto* buffer = buffer_of(a);
   if (!buffer) {
     return {};
@@ -168,26 +168,16 @@ void StreamEncoder::dispatch_bytes(
   if (groups > UINT32_MAX) {
     too_many_groups(k, inputs, groups);
   }
-  constexpr size_t most_inline = 12;
-  alignas(Binding) std::byte fixed[most_inline * sizeof(Binding)];
-  std::vector<Binding> many;
-  size_t count = inputs.size() + outputs.size();
-  auto* bindings = reinterpret_cast<Binding*>(fixed);
-  if (count > most_inline) {
-    many.resize(count);
-    bindings = many.data();
-  }
-  Binding* out = bindings;
-  for (const auto& o : inputs) {
-    new (out++) Binding(bind(o));
-  }
-  for (const auto& o : outputs) {
-    new (out++) Binding(bind(o));
+  SmallVector<Binding, 12> bindings;
+  for (auto operands : {inputs, outputs}) {
+    for (const auto& o : operands) {
+      bindings.push_back(bind(o));
+    }
   }
   enc_.dispatch(
       k,
-      {bindings, inputs.size()},
-      {bindings + inputs.size(), outputs.size()},
+      {bindings.data(), inputs.size()},
+      {bindings.data() + inputs.size(), outputs.size()},
       params,
       params_size,
       grid,

@@ -15,14 +15,13 @@
 // from any thread.
 #pragma once
 
-#include <cassert>
 #include <initializer_list>
-#include <new>
 #include <optional>
 #include <type_traits>
 #include <vector>
 
 #include "mlx/array.h"
+#include "mlx/small_vector.h"
 #include "mlx/stream.h"
 
 #include "pipeline/pipeline.h"
@@ -42,40 +41,20 @@ inline Type type_of(const array& a) {
 // when it is row-contiguous, else its whole buffer; pass a byte range relative
 // to the array's first element where a kernel touches less.
 struct Operand {
-  Operand(const array& a) : a(a) {}
+  Operand(const array& a) : a(&a) {}
   Operand(const array& a, int64_t begin, int64_t end)
-      : a(a), ranged(true), begin(begin), end(end) {}
-  const array& a;
+      : a(&a), ranged(true), begin(begin), end(end) {}
+  const array* a;
   bool ranged = false;
   int64_t begin = 0, end = 0;
 };
 
-// Operands whose number is known at run time, without an allocation.
-class FewOperands {
- public:
-  static constexpr size_t most = 8;
-
-  FewOperands(std::initializer_list<Operand> first = {}) {
-    for (const auto& o : first) {
-      add(o);
-    }
-  }
+// Operands whose number is known at run time, without an allocation up to 8.
+struct FewOperands : SmallVector<Operand, 8> {
+  using SmallVector::SmallVector;
   void add(const Operand& o) {
-    assert(size_ < most);
-    new (&items_[size_++]) Operand(o);
+    push_back(o);
   }
-  const Operand* begin() const {
-    return items_;
-  }
-  size_t size() const {
-    return size_;
-  }
-
- private:
-  union {
-    Operand items_[most]; // constructed by add(), trivially destroyed
-  };
-  size_t size_ = 0;
 };
 
 // Operands in the order of the kernel's pointers: a list, a vector, or one.

@@ -172,7 +172,7 @@ void dispatch_strided(
   const Shape one{1};
   set_items(
       items,
-      writes[0].a.size(),
+      writes[0].a->size(),
       shape.empty() ? one : shape,
       strides.data(),
       strides.size());

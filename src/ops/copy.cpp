@@ -174,7 +174,7 @@ void launch(
     assign(args.shape, collapsed.shape);
     // Items that a view skips are not read.
     std::span<const Operand> from = reads;
-    double item = from.front().a.itemsize() + dst.a.itemsize();
+    double item = from.front().a->itemsize() + dst.a->itemsize();
     enc.dispatch(
         variant,
         reads,

@@ -64,7 +64,7 @@ void run_elementwise(
     bool dense,
     Stream s,
     const Descriptor& what = {}) {
-  const array& first = out.begin()->a;
+  const array& first = *out.begin()->a;
   if (first.size() == 0) {
     return;
   }
@@ -72,7 +72,7 @@ void run_elementwise(
   variant.LARGE = false;
   for (auto operands : {in, out}) {
     for (const auto& o : operands) {
-      variant.LARGE = variant.LARGE || needs_large_index(o.a);
+      variant.LARGE = variant.LARGE || needs_large_index(*o.a);
     }
   }
   if (dense) {
@@ -80,15 +80,15 @@ void run_elementwise(
     bool fours = true;
     size_t bytes = 0;
     for (int k = 0; k < N; ++k) {
-      const array& a = in.begin()[k].a;
+      const array& a = *in.begin()[k].a;
       items.n = std::max<uint64_t>(items.n, a.data_size());
       items.step[k] = a.data_size() == 1 ? 0 : 1;
       fours = fours && (items.step[k] == 0 || by_fours(a));
       bytes = std::max(bytes, a.itemsize());
     }
     for (const auto& o : out) {
-      fours = fours && by_fours(o.a);
-      bytes = std::max(bytes, o.a.itemsize());
+      fours = fours && by_fours(*o.a);
+      bytes = std::max(bytes, o.a->itemsize());
     }
     variant.FORM = dense_form(items.n, fours, bytes);
     return enc.dispatch(
@@ -97,13 +97,13 @@ void run_elementwise(
   Shape shape = first.shape();
   std::array<Strides, N> strides;
   for (int k = 0; k < N; ++k) {
-    strides[k] = in.begin()[k].a.strides();
+    strides[k] = in.begin()[k].a->strides();
   }
   collapse(shape, strides);
   double item = 0;
   for (auto operands : {in, out}) {
     for (const auto& o : operands) {
-      item += o.a.itemsize();
+      item += o.a->itemsize();
     }
   }
   auto launch = [&]<int DIMS>(int form) {
