@@ -91,7 +91,7 @@ BINARY_SHIFTS(uint64_t, uint64_t)
   BINARY_(T, Power, math_pow(x, y))                                           \
   T ArcTan2(T y, T x) { return math_atan2(y, x); }                            \
   BINARY_(T, Maximum, is_nan(x) ? x : is_nan(y) ? y : (x > y ? x : y))        \
-  BINARY_(T, Minimum, is_nan(x) ? x : is_nan(y) ? y : (x < y ? x : y))
+  BINARY_(T, Minimum, is_nan(x) ? x : is_nan(y) ? y : (x >= y ? y : x))
 BINARY_REAL(float)
 FOR_DOUBLE(BINARY_REAL)
 float LogAddExp(float x, float y) {

@@ -510,11 +510,11 @@ QuantPlan plan_codes(const Target& gpu, const Typed& s, const TileParts* form) {
   } else if (narrow(units)) {
     // Each output has two sums: narrow subgroups do not spill with 8 rows of 32
     // columns each (ANV).
-    auto flat = variant({32, 128, 4, 4}, 64);
+    auto flat = on_units(variant({32, 128, 4, 4}, 64), units, 256);
     bool few = units.shape.m == 8;
     bool fits = flat.shared_memory() <= gpu.caps.shared_memory;
     Tile half{64, 64, few ? 8u : 2u, 2};
-    v = on_units(few && fits ? flat : variant(half, 32), units, 256);
+    v = few && fits ? flat : on_units(variant(half, 32), units, 256);
   } else if (!gpu.policy.timed_tiles) {
     auto best = estimated_tile(gpu, s);
     v = variant(best.tile, 32);
