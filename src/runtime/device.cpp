@@ -86,6 +86,9 @@ Device::Device(Unprobed) {
     caps_.coopmat_f16 = caps_.coopmat_bf16 = false;
   }
   caps_.shader_float64 &= !config().disabled("float64");
+  if (config().disabled("shared")) {
+    caps_.shared_memory = 16384;
+  }
   if (config().disabled("bfloat16")) {
     caps_.bfloat16 = caps_.coopmat_bf16 = false;
   }

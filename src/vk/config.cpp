@@ -67,8 +67,9 @@ constexpr ConfigEntry table[] = {
     {"MLX_VK_DISABLE",
      "",
      "Optimizations and features to switch off, separated by commas: coopmat, "
-     "bfloat16, native_f16, float64, levels, splits, sentinels, fuse, "
-     "fuse_attention (the part of fuse that changes rounding), halves (bf16 "
+     "bfloat16, native_f16, float64, shared (all but 16 KiB of a workgroup's "
+     "memory), levels, splits, sentinels, fuse, fuse_attention (the part of "
+     "fuse that changes rounding), halves (bf16 "
      "products on f16 matrix units, for devices without bf16 ones), meet "
      "(direct waits between the GPUs of MLX_VK_HOST_GROUP), experts (their "
      "cache on a card that lacks room for all) and tuned (what `mlx-vulkan tune` "
@@ -131,6 +132,7 @@ constexpr std::string_view paths[] = {
     "bfloat16",
     "native_f16",
     "float64",
+    "shared",
     "levels",
     "splits",
     "sentinels",

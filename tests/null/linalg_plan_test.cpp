@@ -10,6 +10,8 @@ TEST_CASE(
     "panels of linear algebra fit the shared memory and hold their rows") {
   auto devices = device_table();
   devices.push_back(least_device());
+  devices.push_back(least_device());
+  devices.back().shader_float64 = true;
   for (auto& caps : devices) {
     for (Type t : {Type::f32, Type::f64}) {
       if (t == Type::f64 && !caps.shader_float64) {
@@ -25,7 +27,15 @@ TEST_CASE(
         CHECK(lu.WG_SIZE <= caps.max_workgroup_size);
       }
       CHECK(is_small(t, 32, false, caps));
+      CHECK(round_variant(t, caps).shared_memory() <= caps.shared_memory);
+      CHECK(CholeskyVariant{t}.shared_memory() <= caps.shared_memory);
+      CHECK(SolveVariant{.T = t}.shared_memory() <= caps.shared_memory);
     }
   }
-  CHECK(!is_small(Type::f32, 64, false, least_device()));
+  auto& least = devices.back();
+  CHECK(!is_small(Type::f32, 64, false, least));
+  CHECK(!is_small(Type::f64, 32, true, least));
+  CHECK(round_variant(Type::f32, least).WIDE == 32);
+  CHECK(round_variant(Type::f64, least).WIDE == 16);
+  CHECK(qr_panel_variant(Type::f64, 100, least).WG_SIZE == 64);
 }

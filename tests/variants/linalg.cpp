@@ -20,7 +20,7 @@ void add_variants(Type t, VariantSet& set, const Caps& caps) {
     set.add(lu_panel_variant(t, rows, caps));
     set.add(qr_panel_variant(t, rows, caps));
   }
-  set.add(RoundVariant{t});
+  set.add(round_variant(t, caps));
   for (bool stacked : {false, true}) {
     for (uint32_t columns : {32, 64}) {
       if (is_small(t, columns, stacked, caps)) {
@@ -44,6 +44,9 @@ void add_linalg_variants(VariantSet& set, const Caps& caps) {
   }
   add_variants(Type::f32, set, caps);
   add_variants(Type::f64, set, caps); // on devices that have it
+  Caps least = caps;
+  least.shared_memory = 16384; // MLX_VK_DISABLE=shared
+  add_variants(Type::f64, set, least);
 }
 
 } // namespace mlx::core::vulkan

@@ -4,7 +4,7 @@
 // dispatch; then an invocation has one row below it. A pivot that is zero, or
 // negative by no more than rounding, gives a column of zeros: in a semidefinite
 // matrix the rest of its column is zero, too (Higham, Accuracy and Stability of
-// Numerical Algorithms, 10.3). A negative one gives NaN.
+// Numerical Algorithms, 10.3). Where it is not, and for a negative pivot, NaN.
 #include "common/numeric.glsl"
 #include "common/types.glsl"
 #include "linalg/linalg.h"
@@ -28,6 +28,17 @@ void load_block(int64_t x) {
   barrier();
 }
 
+// What becomes of x, in a column whose pivot is zero.
+T below_zero(T x, int64_t a, uint row, uint col) {
+  T most = 0.0;
+  if (x != 0.0) { // rows of padding are zero
+    int64_t next = A.as.row + A.as.col;
+    most = A.tolerance * sqrt(load(A.a, a + row * next)) *
+        sqrt(load(A.a, a + col * next));
+  }
+  return abs(x) <= most ? 0.0 : T(NAN_F);
+}
+
 void factor(int64_t a) {
   uint local = gl_LocalInvocationIndex;
   for (uint j = 0; j < A.width; ++j) {
@@ -36,8 +47,10 @@ void factor(int64_t a) {
     T root = pivot > 0.0 ? sqrt(pivot) : pivot >= least ? 0.0 : T(NAN_F);
     barrier();
     uint row = j + local;
-    if (row < BLOCK) {
-      d[row][j] = row == j ? root : root == 0.0 ? 0.0 : d[row][j] / root;
+    if (row < BLOCK && row > j && root == 0.0) {
+      d[row][j] = below_zero(d[row][j], a, row, j);
+    } else if (row < BLOCK) {
+      d[row][j] = row == j ? root : d[row][j] / root;
     }
     barrier();
     // Invocation i has column i % BLOCK of every fourth row.
@@ -58,8 +71,9 @@ void main() {
   uint part = group % A.groups;
   int64_t x = matrix * A.xs.batch;
   int64_t y = matrix * A.ys.batch;
+  int64_t a = matrix * A.as.batch;
   load_block(x);
-  factor(matrix * A.as.batch);
+  factor(a);
   uint local = gl_LocalInvocationIndex;
   for (uint i = local; mine && part == 0 && i < BLOCK * BLOCK; i += GROUP) {
     uint row = i / BLOCK, col = i % BLOCK;
@@ -77,7 +91,7 @@ void main() {
       [[unroll]] for (uint k = 0; k < c; ++k) {
         sum -= v[k] * d[c][k];
       }
-      v[c] = d[c][c] == 0.0 ? 0.0 : sum / d[c][c];
+      v[c] = d[c][c] == 0.0 ? below_zero(sum, a, row, c) : sum / d[c][c];
       if (c < A.width) {
         store(A.y, y + c * A.ys.col, v[c]);
       }

@@ -25,7 +25,7 @@ void work(uint matrix, uint col) {
     }
   }
   barrier();
-  T back = load(A.scales, 2 * matrix); // NaN if an item was not finite
+  T back = load(A.scales, 2 * matrix);
   T less = load(A.scales, 2 * matrix + 1);
   if (local == 0) {
     store(A.s, uint64_t(matrix) * A.n + rank, (length_ - less) * back);
@@ -36,12 +36,13 @@ void work(uint matrix, uint col) {
     T x = load(A.stack, from + row);
     int64_t v = matrix * A.vs.batch + row * A.vs.row + rank * A.vs.col;
 #if SYMMETRIC
-    store(A.v, v, is_nan(back) ? back : x / length_);
+    T vector = x / length_;
 #else
+    T vector = load(A.stack, from + (A.rows + row));
     int64_t y = matrix * A.ys.batch + row * A.ys.row + rank * A.ys.col;
     store(A.y, y, x * back);
-    store(A.v, v, load(A.stack, from + (A.rows + row)));
 #endif
+    store(A.v, v, is_nan(back) ? back : vector);
   }
 #endif
 }

@@ -7,6 +7,7 @@
 #include "linalg/rotation.glsl"
 #define ARGS_BLOCK JacobiArgs
 #include "common/args.glsl"
+#include "linalg/per_matrix.glsl"
 
 #define GROUP (MOST * 2)
 layout(local_size_x = GROUP) in;
@@ -17,7 +18,7 @@ shared T a[MOST][LINES + 1]; // columns
 shared uint turned;
 
 // Makes the columns of one pair orthogonal.
-void rotate(uint round_) {
+void rotate(uint round_, T tolerance) {
   uint i = gl_LocalInvocationIndex / 4, lane = gl_LocalInvocationIndex % 4;
   uvec2 pair = pair_of(i, round_, (A.rows + 1) / 2 * 2);
   bool paired = i < (A.rows + 1) / 2 && pair.y < A.rows;
@@ -34,7 +35,7 @@ void rotate(uint round_) {
     beta += shuffle_xor(beta, mask);
     gamma += shuffle_xor(gamma, mask);
   }
-  T limit = EPSILON * sqrt(T(A.rows)) * sqrt(alpha) * sqrt(beta);
+  T limit = tolerance * sqrt(alpha) * sqrt(beta);
   bool turn = paired && abs(gamma) > max(limit, NEGLIGIBLE);
   T2 by = rotation_by(turn ? tangent_of(alpha, beta, gamma) : 0.0);
   for (uint line = lane; turn && line < A.lines; line += 4) {
@@ -60,8 +61,9 @@ void work(uint matrix) {
       turned = 0;
     }
     barrier();
+    T tolerance = EPSILON * sqrt(T(A.rows)) * slack_of(sweep + 1 == SWEEPS);
     for (uint k = 0; k < (A.rows + 1) / 2 * 2 - 1; ++k) {
-      rotate(k);
+      rotate(k, tolerance);
     }
     going = turned != 0;
     barrier();
@@ -69,18 +71,14 @@ void work(uint matrix) {
   for (uint i = local; i < A.rows * A.lines; i += GROUP) {
     store(A.stack, stack + i, a[i / A.lines][i % A.lines]);
   }
+  if (going && local == 0) {
+    store(A.scales, 2 * matrix, T(NAN_F));
+  }
   if (local < A.rows) {
     T sum = 0.0;
     for (uint row = 0; row < A.rows; ++row) {
       sum += a[local][row] * a[local][row];
     }
     store(A.lengths, uint64_t(matrix) * A.rows + local, sqrt(sum));
-  }
-}
-
-// A folded grid has more workgroups than there are matrices.
-void main() {
-  if (group_index() < A.count) { // uniform
-    work(group_index());
   }
 }

@@ -19,8 +19,8 @@ struct Strided {
 
 // One block column: the lower factor of the first `width` rows of x, and the
 // rows below times its inverse, transposed. Writes y's lower triangle only.
-// x is what earlier columns leave of a, whose diagonal says which pivots are
-// rounding errors of zero.
+// x is what earlier columns leave of a, whose diagonal says which items of x
+// are rounding errors of zero.
 struct CholeskyArgs {
   PTR(T_PTR, x)
   PTR(T_PTR, a)
@@ -99,28 +99,30 @@ struct QrPanelArgs {
 
 // x v = u diag(s) of n x n matrices, with s descending: y is x v. With
 // SYMMETRIC x v = v diag(s), s ascending, of the lower triangle of x. A matrix
-// with an item that is not finite gives NaN. Rotations are of columns of a
-// stack, with `lines` items: `rows` of the matrix, scaled, and if they are
-// twice as many the product of all rotations.
+// with an item that is not finite, or that takes too many sweeps, gives NaN.
+// Rotations are of columns of a stack, with `lines` items: `rows` of the
+// matrix, scaled, and if they are twice as many the product of all rotations.
 struct StartArgs {
   PTR(T_PTR, x)
   PTR(T_PTR, stack)
-  PTR(T_PTR, scales) // of the result, NaN if x is not finite, and shift
+  PTR(T_PTR, scales) // of the result, NaN where that is NaN, and shift
   Strided xs;
   uint n, rows, lines, count;
 };
 
-// Of at most MOST rows.
+// All sweeps over stacks of at most MOST rows.
 struct JacobiArgs {
   PTR(T_PTR, stack)
   PTR(T_PTR, lengths)
+  PTR(T_PTR, scales)
   uint rows, lines, count;
 };
 
-// Of more: a multiple of WIDE.
+// One round over stacks of more rows, a multiple of WIDE.
 struct RoundArgs {
   PTR(T_PTR, stack)
   PTR(T_PTR, lengths)
+  PTR(T_PTR, scales)
   PTR(Ptr_u32, state) // MOST_SWEEPS for each matrix: whether a sweep rotated
   uint rows, lines, sweep, round_, count;
 };

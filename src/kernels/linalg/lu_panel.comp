@@ -7,6 +7,7 @@
 #include "linalg/linalg.h"
 #define ARGS_BLOCK LuPanelArgs
 #include "common/args.glsl"
+#include "linalg/per_matrix.glsl"
 
 layout(local_size_x = WG_SIZE) in;
 
@@ -127,11 +128,4 @@ void work(uint matrix) {
     }
   }
 #endif
-}
-
-// A folded grid has more workgroups than there are matrices.
-void main() {
-  if (group_index() < A.count) { // uniform
-    work(group_index());
-  }
 }

@@ -8,6 +8,7 @@
 #include "linalg/linalg.h"
 #define ARGS_BLOCK QrPanelArgs
 #include "common/args.glsl"
+#include "linalg/per_matrix.glsl"
 
 layout(local_size_x = WG_SIZE) in;
 
@@ -179,12 +180,5 @@ void work(uint matrix) {
         A.t,
         uint64_t(matrix) * A.width * A.width + i,
         triangle[i / A.width][i % A.width]);
-  }
-}
-
-// A folded grid has more workgroups than there are matrices.
-void main() {
-  if (group_index() < A.count) { // uniform
-    work(group_index());
   }
 }

@@ -9,6 +9,13 @@ uvec2 pair_of(uint i, uint round_, uint n) {
   return uvec2(min(p, q), max(p, q));
 }
 
+// How far from orthogonal columns may be, as a multiple. A matrix whose last sweep
+// rotates gives NaN, so that sweep leaves what is accurate enough: rotations never
+// increase the sum of the squares of the columns' products.
+T slack_of(bool last) {
+  return last ? 10.0 : 1.0;
+}
+
 // The tangent of the angle that makes columns orthogonal, from the squares of
 // their lengths and their product, which is not zero.
 T tangent_of(T alpha, T beta, T gamma) {

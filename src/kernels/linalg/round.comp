@@ -84,7 +84,8 @@ void update() {
 }
 
 bool is_large(uvec2 at) {
-  T tolerance = EPSILON * max(T(4.0), sqrt(T(A.rows)) / 4.0);
+  T tolerance = EPSILON * max(T(4.0), sqrt(T(A.rows)) / 4.0) *
+      slack_of(A.sweep + 1 == MOST_SWEEPS);
   T a = max(g[at.x][at.x], T(0.0)), b = max(g[at.y][at.y], T(0.0));
   return abs(g[at.x][at.y]) > max(tolerance * sqrt(a) * sqrt(b), NEGLIGIBLE);
 }
@@ -152,7 +153,7 @@ void apply(uint k) {
   }
 }
 
-void work(uint64_t state) {
+void work(uint matrix) {
   uint local = gl_LocalInvocationIndex;
   if (local == 0) {
     turned = 0;
@@ -169,7 +170,10 @@ void work(uint64_t state) {
     }
     update();
     if (local == 0) {
-      store(A.state, state + A.sweep, 1u);
+      store(A.state, uint64_t(matrix) * MOST_SWEEPS + A.sweep, 1u);
+      if (A.sweep + 1 == MOST_SWEEPS) {
+        store(A.scales, 2 * matrix, T(NAN_F));
+      }
     }
   }
 }
@@ -177,11 +181,11 @@ void work(uint64_t state) {
 void main() {
   uint pairs = A.rows / WIDE;
   uint matrix = group_index() / pairs;
-  uint64_t state = uint64_t(matrix) * MOST_SWEEPS;
+  uint64_t last = uint64_t(matrix) * MOST_SWEEPS + A.sweep - 1;
   first = uint64_t(matrix) * A.rows;
   blocks = pair_of(group_index() % pairs, A.round_, 2 * pairs);
   if (matrix < A.count &&
-      (A.sweep == 0 || load(A.state, state + (A.sweep - 1)) != 0)) { // uniform
-    work(state);
+      (A.sweep == 0 || load(A.state, last) != 0)) { // uniform
+    work(matrix);
   }
 }

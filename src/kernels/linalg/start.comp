@@ -4,6 +4,7 @@
 #include "linalg/linalg.h"
 #define ARGS_BLOCK StartArgs
 #include "common/args.glsl"
+#include "linalg/per_matrix.glsl"
 
 layout(local_size_x = 256) in;
 
@@ -62,11 +63,5 @@ void work(uint matrix) {
       v += finite ? item(matrix, row, col) * scale : T(0.0);
     }
     store(A.stack, stack + i, v);
-  }
-}
-
-void main() {
-  if (group_index() < A.count) { // uniform
-    work(group_index());
   }
 }

@@ -79,6 +79,24 @@ Matrices new_matrices(
   return matrices(t, enc).transposed();
 }
 
+void alloc_by_rows(array& a) {
+  a.set_data(allocator::malloc(a.nbytes()));
+}
+
+void alloc_by_columns(array& a) {
+  if (a.size() <= 1) {
+    return alloc_by_rows(a);
+  }
+  auto strides = a.strides();
+  strides[a.ndim() - 1] = a.shape(-2);
+  strides[a.ndim() - 2] = 1;
+  auto flags = a.flags();
+  flags.contiguous = true;
+  flags.row_contiguous = false;
+  flags.col_contiguous = a.ndim() == 2;
+  a.set_data(allocator::malloc(a.nbytes()), a.size(), strides, flags);
+}
+
 void copy_by_columns(const array& from, array& to, StreamEncoder& enc) {
   Strides strides(from.ndim());
   int last = from.ndim() - 1;

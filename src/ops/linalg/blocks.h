@@ -39,6 +39,10 @@ Matrices new_matrices(
     Dtype type,
     StreamEncoder& enc);
 
+// Allocates an output whose matrices are row-major, or column-major.
+void alloc_by_rows(array& a);
+void alloc_by_columns(array& a);
+
 // Copies matrices, of any strides, to the beginning of `to`, column-major.
 void copy_by_columns(const array& from, array& to, StreamEncoder& enc);
 

@@ -28,6 +28,7 @@ bool has_kernel(const array& a, StreamEncoder& enc) {
 void run_sweeps(
     const array& stack, // count x columns x lines
     const array& lengths,
+    const array& scales,
     bool small,
     StreamEncoder& enc) {
   uint32_t count = stack.shape(0), rows = stack.shape(1),
@@ -36,7 +37,7 @@ void run_sweeps(
     enc.dispatch(
         jacobi_variant(type_of(stack), rows, lines > rows),
         {},
-        {stack, lengths},
+        {stack, lengths, scales},
         JacobiArgs{rows, lines, count},
         linear(count),
         Work{.flops = 60.0 * rows * rows * lines * count});
@@ -44,7 +45,7 @@ void run_sweeps(
   }
   array state = vulkan::zeros({stack.shape(0), MOST_SWEEPS}, uint32, enc);
   // Random matrices take 8 to 12 sweeps, those with clusters up to 25.
-  RoundVariant variant{type_of(stack)};
+  auto variant = round_variant(type_of(stack), enc.caps());
   RoundArgs args{.rows = rows, .lines = lines, .count = count};
   uint32_t pairs = rows / variant.WIDE;
   double flops = 2.0 * variant.WIDE * rows * (rows + lines) * count;
@@ -53,7 +54,7 @@ void run_sweeps(
       enc.dispatch(
           variant,
           {},
-          {stack, lengths, state},
+          {stack, lengths, scales, state},
           args,
           linear(uint64_t(pairs) * count),
           Work{.flops = flops});
@@ -77,7 +78,7 @@ void run_jacobi(
     StreamEncoder& enc) {
   Type t = type_of(s);
   bool small = is_small(t, x.cols, y, enc.caps());
-  uint32_t wide = small ? 1 : RoundVariant{t}.WIDE;
+  uint32_t wide = small ? 1 : round_variant(t, enc.caps()).WIDE;
   uint32_t n = x.cols, rows = ceil_div(n, wide) * wide;
   uint32_t lines = y ? 2 * rows : rows;
   int count = static_cast<int>(x.count);
@@ -90,7 +91,7 @@ void run_jacobi(
       {stack, scales},
       StartArgs{x.strides, n, rows, lines, x.count},
       linear(x.count));
-  run_sweeps(stack, lengths, small, enc);
+  run_sweeps(stack, lengths, scales, small, enc);
   FinishArgs args{
       .ys = y ? y->strides : Strided{},
       .vs = v ? v->strides : Strided{},
@@ -130,20 +131,6 @@ Matrices new_r(const Matrices& a, StreamEncoder& enc) {
   return matrices(vulkan::zeros({int(a.count), n, n}, a.of.dtype(), enc), enc);
 }
 
-// Row-major if `by_rows`, else column-major.
-void alloc_matrices(array& a, bool by_rows) {
-  if (by_rows || a.size() <= 1) {
-    a.set_data(allocator::malloc(a.nbytes()));
-    return;
-  }
-  auto strides = a.strides();
-  std::swap(strides[a.ndim() - 1], strides[a.ndim() - 2]);
-  auto flags = a.flags();
-  flags.row_contiguous = false;
-  flags.col_contiguous = a.ndim() == 2;
-  a.set_data(allocator::malloc(a.nbytes()), a.size(), strides, flags);
-}
-
 } // namespace
 
 void SVD::eval_gpu(
@@ -165,15 +152,15 @@ void SVD::eval_gpu(
   auto q = factor_qr(x, r, enc);
   x = r.transposed();
   auto& s = outputs[compute_uv_ ? 1 : 0];
-  s.set_data(allocator::malloc(s.nbytes()));
+  alloc_by_rows(s);
   if (!compute_uv_) {
     run_jacobi(x, false, s, nullptr, nullptr, enc);
     return;
   }
   auto& left = outputs[wide ? 2 : 0];
   auto& right = outputs[wide ? 0 : 2];
-  alloc_matrices(left, !wide);
-  alloc_matrices(right, wide);
+  wide ? alloc_by_columns(left) : alloc_by_rows(left);
+  wide ? alloc_by_rows(right) : alloc_by_columns(right);
   Matrices u = matrices(left, enc), v = matrices(right, enc);
   u = wide ? u.transposed() : u;
   v = wide ? v : v.transposed();
@@ -197,7 +184,7 @@ void Eigh::eval_gpu(
     return run_on_cpu(*this, inputs, outputs);
   }
   for (auto& out : outputs) {
-    out.set_data(allocator::malloc(out.nbytes()));
+    alloc_by_rows(out);
   }
   Matrices x = matrices(in, enc);
   x = uplo_ == "L" ? x : x.transposed();

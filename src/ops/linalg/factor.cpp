@@ -24,6 +24,8 @@ void Cholesky::eval_gpu(const std::vector<array>& inputs, array& out) {
     y = y.transposed();
   }
   CholeskyVariant variant{type_of(out)};
+  // Rounding errors of what is left of a semidefinite matrix exceed those of
+  // its factor (Higham, 10.3.2).
   double epsilon = out.dtype() == float64
       ? std::numeric_limits<double>::epsilon()
       : std::numeric_limits<float>::epsilon();
@@ -43,12 +45,12 @@ void Cholesky::eval_gpu(const std::vector<array>& inputs, array& out) {
         .ys = to.strides,
         .rows = rows,
         .width = w,
-        .tolerance = float((at + w) * epsilon),
+        .tolerance = float(4 * (at + w) * epsilon),
         .groups = groups,
         .count = a.count};
     enc.dispatch(
         variant,
-        {x.view(), from.view()},
+        {x.view(), a.part(at, at, rows, rows).view()},
         {to.view()},
         args,
         linear(uint64_t(groups) * a.count),
@@ -71,17 +73,9 @@ void LUF::eval_gpu(
     return run_on_cpu(*this, inputs, outputs);
   }
   auto& lu = outputs[0];
-  auto strides = lu.strides();
-  auto flags = lu.flags();
-  strides[lu.ndim() - 1] = lu.shape(-2);
-  strides[lu.ndim() - 2] = 1;
-  flags.col_contiguous = lu.ndim() == 2;
-  flags.row_contiguous = false;
-  flags.contiguous = true;
-  lu.set_data(allocator::malloc(lu.nbytes()), lu.size(), strides, flags);
-  for (auto* out : {&outputs[1], &outputs[2]}) {
-    out->set_data(allocator::malloc(out->nbytes()));
-  }
+  alloc_by_columns(lu);
+  alloc_by_rows(outputs[1]);
+  alloc_by_rows(outputs[2]);
   copy_by_columns(a, lu, enc);
   array perm = enc.temporary(outputs[2].shape(), uint32);
   factor_lu(matrices(lu, enc), outputs[1], perm, enc);
@@ -107,7 +101,7 @@ void Inverse::eval_gpu(const std::vector<array>& inputs, array& out) {
     solve_triangle({.t = t}, nullptr, nullptr, x, enc);
     return;
   }
-  out.set_data(allocator::malloc(out.nbytes()));
+  alloc_by_rows(out);
   Matrices x = matrices(out, enc);
   Matrices lu = new_matrices(x.count, x.rows, x.cols, out.dtype(), enc);
   array factors = lu.of;

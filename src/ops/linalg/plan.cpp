@@ -24,7 +24,11 @@ QrPanelVariant qr_panel_variant(Type t, uint32_t rows, const Caps& caps) {
       return v;
     }
   }
-  return {.T = t, .ROWS = 0, .WG_SIZE = 256};
+  QrPanelVariant v{.T = t, .ROWS = 0, .WG_SIZE = 256};
+  if (v.shared_memory() > caps.shared_memory) {
+    v.WG_SIZE = 64;
+  }
+  return v;
 }
 
 bool panels_end(uint32_t rows, const Policy& policy) {
@@ -35,6 +39,14 @@ bool panels_end(uint32_t rows, const Policy& policy) {
 JacobiVariant jacobi_variant(Type t, uint32_t columns, bool stacked) {
   uint32_t most = columns <= 32 ? 32 : 64;
   return {.T = t, .MOST = most, .LINES = stacked ? 2 * most : most};
+}
+
+RoundVariant round_variant(Type t, const Caps& caps) {
+  RoundVariant v{t};
+  if (v.shared_memory() > caps.shared_memory) {
+    v.WIDE /= 2;
+  }
+  return v;
 }
 
 bool is_small(Type t, uint32_t columns, bool stacked, const Caps& caps) {

@@ -17,5 +17,7 @@ bool panels_end(uint32_t rows, const Policy& policy);
 // jacobi.comp holds in shared memory; whether it does.
 JacobiVariant jacobi_variant(Type t, uint32_t columns, bool stacked);
 bool is_small(Type t, uint32_t columns, bool stacked, const Caps& caps);
+// For other matrices.
+RoundVariant round_variant(Type t, const Caps& caps);
 
 } // namespace mlx::core::vulkan

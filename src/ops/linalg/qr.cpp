@@ -113,7 +113,7 @@ void QRF::eval_gpu(
   auto& q = outputs[0];
   auto& r = outputs[1];
   fill_with_zeros(r, enc);
-  q.set_data(allocator::malloc(q.nbytes()));
+  alloc_by_rows(q);
   Matrices a = matrices(inputs[0], enc);
   form_q(factor_qr(a, matrices(r, enc), enc), matrices(q, enc), enc);
 }
