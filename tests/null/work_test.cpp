@@ -303,9 +303,11 @@ TEST_CASE("work: a slow device gets shorter submissions") {
   auto& device = *rig.device;
   double flops = 64. * ProbeRateVariant::group * ProbeRateVariant::flops;
   fake::settings().group_us =
-      10e6 * flops / device.work_limit().rates.flops; // ten times as long
+      20e6 * flops / device.work_limit().rates.flops; // twenty times as long
   device.measure_rates();
-  CHECK(device.slowdown().factor() >= 9);
+  // The kernel of bytes, as fast as expected, takes an eighth off, and a start
+  // of a dispatch is subtracted.
+  CHECK(device.slowdown().factor() >= 16);
   auto submissions = [&](double seconds) {
     auto before = fake::statistics().submits;
     Encoder enc(device, 0);
@@ -314,7 +316,7 @@ TEST_CASE("work: a slow device gets shorter submissions") {
     device.finish_submitted();
     return fake::statistics().submits - before;
   };
-  CHECK(submissions(0.4) >= 8);
+  CHECK(submissions(0.4) >= 12);
   // That took milliseconds, and so does what follows.
   for (int i = 0; i < 40; ++i) {
     submissions(0.4);
