@@ -318,7 +318,7 @@ TEST_CASE("work: a slow device gets shorter submissions") {
   };
   CHECK(submissions(0.4) >= 12);
   // That took milliseconds, and so does what follows.
-  for (int i = 0; i < 40; ++i) {
+  for (int i = 0; i < 60; ++i) {
     submissions(0.4);
   }
   CHECK(submissions(0.4) == 1);
