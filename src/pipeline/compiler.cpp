@@ -7,6 +7,7 @@
 #include <set>
 
 #include "pipeline/contraction.h"
+#include "pipeline/reachable.h"
 #include "pipeline/sources.h"
 
 namespace mlx::core::vulkan {
@@ -95,6 +96,22 @@ class Includer : public glslang::TShader::Includer {
   std::set<std::string> included_; // files with `#pragma once`
 };
 
+// A compute shader for Vulkan 1.2, whose text must outlive it.
+struct Shader {
+  explicit Shader(const std::string& source)
+      : text(source.c_str()), size(static_cast<int>(source.size())) {
+    it.setStringsWithLengthsAndNames(&text, &size, &name, 1);
+    it.setEnvInput(
+        glslang::EShSourceGlsl, EShLangCompute, glslang::EShClientVulkan, 100);
+    it.setEnvClient(glslang::EShClientVulkan, glslang::EShTargetVulkan_1_2);
+    it.setEnvTarget(glslang::EShTargetSpv, glslang::EShTargetSpv_1_5);
+  }
+  const char* text;
+  int size;
+  const char* name = "<defines>";
+  glslang::TShader it{EShLangCompute};
+};
+
 void initialize() {
   static const bool done = glslang::InitializeProcess();
   if (!done) {
@@ -175,19 +192,29 @@ std::vector<uint32_t> compile_glsl(
   initialize();
   constexpr auto messages = static_cast<EShMessages>(
       EShMsgSpvRules | EShMsgVulkanRules | EShMsgEnhanced);
-  const char* strings[] = {prologue.c_str(), text.c_str()};
-  const int lengths[] = {int(prologue.size()), int(text.size())};
-  const char* names[] = {"<defines>", file.c_str()};
-
-  glslang::TShader shader(EShLangCompute);
-  shader.setStringsWithLengthsAndNames(strings, lengths, names, 2);
-  shader.setEnvInput(
-      glslang::EShSourceGlsl, EShLangCompute, glslang::EShClientVulkan, 100);
-  shader.setEnvClient(glslang::EShClientVulkan, glslang::EShTargetVulkan_1_2);
-  shader.setEnvTarget(glslang::EShTargetSpv, glslang::EShTargetSpv_1_5);
+  auto label = file;
+  std::erase_if(
+      label, [](char c) { return c == '"' || c == '\\' || c == '\n'; });
+  auto source = prologue + "#line 1 \"" + label + "\"\n" + text;
+  std::string plain; // without macros and includes
   Includer includer;
+  if (Shader shader(source); shader.it.preprocess(
+          &resources(),
+          460,
+          ECoreProfile,
+          false,
+          false,
+          messages,
+          &plain,
+          includer)) {
+    source = reachable_only(plain);
+  }
+  // What the preprocessor refuses, the parser reports.
+  Shader parsed(source);
+  auto& shader = parsed.it;
+  Includer again;
   if (!shader.parse(
-          &resources(), 460, ECoreProfile, false, false, messages, includer)) {
+          &resources(), 460, ECoreProfile, false, false, messages, again)) {
     throw CompileError(file, variant, shader.getInfoLog());
   }
   glslang::TProgram program;
