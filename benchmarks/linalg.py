@@ -1,11 +1,17 @@
 """Times mx.linalg on the GPU beside PyTorch on CUDA and MLX's CPU.
 
-    python benchmarks/linalg.py [qr svd] [--seconds 180] [--json FILE]
+    python benchmarks/linalg.py [qr svd] [--shapes 512,1000x64] [--json FILE]
 
 One row for each function, type, shape and library, in milliseconds: single matrices
 of 512, 2,048 and 8,192 rows, and batches of 1,000. Matrices are random and, for
 cholesky and eigh, symmetric. A row that should take longer than --each, by the time of
-a smaller one, is left out, and so are all after --seconds.
+a smaller one, is left out, and so are all after --seconds. MLX's CPU takes a batch one
+by one: it gets the first --cpu-items, and the time is that of all by proportion.
+
+For the size above which eigh and svd are the CPU's (Policy::jacobi_columns):
+
+    MLX_VK_TEST=plans=jacobi_columns=512 python benchmarks/linalg.py eigh svd \\
+        --shapes 96,128,192,256,384,512,1000x64,1000x256 --each 2 --seconds 55
 """
 
 import argparse
@@ -23,9 +29,15 @@ try:
 except ImportError:
     torch = None
 
-SHAPES = [(1, 512), (1, 2048), (1, 8192), (1000, 16), (1000, 64), (1000, 256)]
+SHAPES = "512,2048,8192,1000x16,1000x64,1000x256"
 FUNCTIONS = ("cholesky", "lu", "solve", "inv", "qr", "eigh", "svd")
 TYPES = ("float32", "float64")
+
+
+def shape_of(word: str) -> tuple[int, int]:
+    """Matrices and their rows: 512, or 1000x64."""
+    count, _, n = word.rpartition("x")
+    return int(count or 1), int(n)
 
 
 @functools.cache
@@ -83,9 +95,9 @@ def measure(args, libraries: dict):
     end = time.monotonic() + args.seconds
     known = {}  # by function, type, library and whether it is a batch: (n, seconds)
     for function in args.functions or FUNCTIONS:
-        for count, n in SHAPES:
+        for count, n in map(shape_of, args.shapes.split(",")):
             arrays = None
-            for dtype in TYPES:
+            for dtype in args.types.split(","):
                 for library, make in libraries.items():
                     key = (function, dtype, library, count)
                     smaller, spent = known.get(key, (n, 0.0))
@@ -93,12 +105,16 @@ def measure(args, libraries: dict):
                     if known[key][1] > args.each or time.monotonic() > end:
                         continue
                     arrays = arrays or operands(function, count, n)
-                    found = seconds_of(make(function, arrays, dtype), args.each)
+                    part = min(count, args.cpu_items) if library == "cpu" else count
+                    call = make(function, [a[:part] for a in arrays], dtype)
+                    found = seconds_of(call, args.each)
                     known[key] = (n, min(found))
+                    found = [s * count / part for s in found]
                     shape = f"{count} x {n}" if count > 1 else str(n)
                     name = f"{function} {dtype} {shape}: {library}"
                     print(f"{name}: {min(found) * 1e3:.3g} ms", file=sys.stderr)
-                    yield report.Row(name, "ms", [s * 1e3 for s in found])
+                    note = f"{part} timed" if part < count else ""
+                    yield report.Row(name, "ms", [s * 1e3 for s in found], note=note)
 
 
 def main() -> int:
@@ -108,6 +124,9 @@ def main() -> int:
     parser.add_argument("functions", nargs="*", metavar="NAME", help="all without one")
     parser.add_argument("--seconds", type=float, default=600, help="for everything")
     parser.add_argument("--each", type=float, default=3, help="seconds, for each row")
+    parser.add_argument("--shapes", default=SHAPES)
+    parser.add_argument("--types", default=",".join(TYPES))
+    parser.add_argument("--cpu-items", type=int, default=50, help="of a batch")
     report.add_arguments(parser)
     args = parser.parse_args()
     if unknown := sorted(set(args.functions) - set(FUNCTIONS)):

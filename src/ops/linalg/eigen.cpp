@@ -157,13 +157,11 @@ void SVD::eval_gpu(
     run_jacobi(x, false, s, nullptr, nullptr, enc);
     return;
   }
-  auto& left = outputs[wide ? 2 : 0];
-  auto& right = outputs[wide ? 0 : 2];
-  wide ? alloc_by_columns(left) : alloc_by_rows(left);
-  wide ? alloc_by_rows(right) : alloc_by_columns(right);
-  Matrices u = matrices(left, enc), v = matrices(right, enc);
-  u = wide ? u.transposed() : u;
-  v = wide ? v : v.transposed();
+  alloc_by_rows(outputs[0]);
+  alloc_by_columns(outputs[2]);
+  Matrices u = matrices(outputs[wide ? 2 : 0], enc);
+  Matrices v = matrices(outputs[wide ? 0 : 2], enc);
+  (wide ? u : v) = (wide ? u : v).transposed();
   Matrices y = new_matrices(x.count, x.rows, x.cols, in.dtype(), enc);
   Matrices turned = new_matrices(x.count, x.cols, x.cols, in.dtype(), enc);
   run_jacobi(x, false, s, &y, &turned, enc);
