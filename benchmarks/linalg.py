@@ -10,7 +10,7 @@ by one: it gets the first --cpu-items, and the time is that of all by proportion
 
 For the size above which eigh and svd are the CPU's (Policy::jacobi_columns):
 
-    MLX_VK_TEST=plans=jacobi_columns=512 python benchmarks/linalg.py eigh svd \\
+    MLX_VK_TEST=plans=jacobi_columns=2048 python benchmarks/linalg.py eigh svd \\
         --shapes 96,128,192,256,384,512,1000x64,1000x256 --each 2 --seconds 55
 """
 

@@ -32,7 +32,7 @@ void ask(Policy& p, const TestHooks& test) {
     p.radix_items = p.radix_words = test.radix_items;
   }
   p.jacobi_columns =
-      test.plans == "jacobi_columns=512" ? 512 : p.jacobi_columns;
+      test.plans == "jacobi_columns=2048" ? 2048 : p.jacobi_columns;
   p.emulates_attention = p.serial && test.emulate;
   if (test.skinny_rows < 0) {
     return;

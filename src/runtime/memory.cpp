@@ -110,7 +110,10 @@ auto Memory::with_room(F&& f, uint64_t device_bytes, bool last_try) {
     try {
       return f(tries == 3);
     } catch (const OutOfMemory&) {
-      if (tries == 2 && device_bytes > 0 && move_idle(device_bytes)) {
+      if (tries == 2 && device_bytes > 0 &&
+          (move_idle(device_bytes, false) ||
+           (device_bytes > room_to_spill() && device_bytes <= budget() &&
+            move_idle(device_bytes, true)))) {
         tries = 1;
         continue;
       }

@@ -245,10 +245,11 @@ class Memory {
   template <typename F>
   auto with_room(F&& f, uint64_t device_bytes = 0, bool last_try = true);
   // Moves arrays of at least so many bytes, those first that were used longest
-  // ago, to the host's memory. Returns false if none is idle.
-  bool move_idle(uint64_t bytes);
+  // ago, to the host's memory. Returns false if none is idle, or if `lately`,
+  // none without an unfinished batch that uses it.
+  bool move_idle(uint64_t bytes, bool lately);
   struct Move;
-  std::vector<Move> begin_moves(Batch& batch, uint64_t bytes);
+  std::vector<Move> begin_moves(Batch& batch, uint64_t bytes, bool lately);
   void end_move(Move& move, bool copied);
 
   // `over` allows to exceed the budget.

@@ -53,7 +53,8 @@ void Memory::begin_batch(Batch& batch) {
   }
 }
 
-std::vector<Memory::Move> Memory::begin_moves(Batch& batch, uint64_t bytes) {
+std::vector<Memory::Move>
+Memory::begin_moves(Batch& batch, uint64_t bytes, bool lately) {
   std::vector<Move> moves;
   std::lock_guard lock(mirror_mutex_);
   uint64_t begun, recent; // all batches before `begun` are finished
@@ -65,6 +66,7 @@ std::vector<Memory::Move> Memory::begin_moves(Batch& batch, uint64_t bytes) {
     for (auto& batch : unfinished_) {
       begun = std::min(begun, batch.serial);
     }
+    recent = lately ? begun : recent;
   }
   std::vector<std::tuple<bool, uint64_t, Buffer*>> idle;
   for (auto* b : movable_) {
@@ -200,9 +202,9 @@ void Memory::bring_back(Batch& batch, Buffer& b) {
   m.uploads = {batch.completion};
 }
 
-bool Memory::move_idle(uint64_t bytes) {
+bool Memory::move_idle(uint64_t bytes, bool lately) {
   auto batch = std::make_unique<Batch>(next_own_stream());
-  auto moves = begin_moves(*batch, bytes);
+  auto moves = begin_moves(*batch, bytes, lately);
   if (moves.empty()) {
     return false;
   }

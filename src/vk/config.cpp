@@ -122,7 +122,7 @@ constexpr ConfigEntry table[] = {
      "probes say (tests/chips). `plans=CLASS` (nvidia, amd, intel, apple, adreno or "
      "least) gives plans of products, attention and norms the policy of that class, "
      "also on a software device; `plans=quant.dot_row_k=1`, "
-     "`plans=quant.compiled_weights=1` and `plans=jacobi_columns=512` change a "
+     "`plans=quant.compiled_weights=1` and `plans=jacobi_columns=2048` change a "
      "threshold. `rows=FILE` stands for the chip's rows (ops/tuned/plan.h)."},
 };
 

@@ -204,6 +204,25 @@ def test_what_a_step_makes_has_no_room(tmp_path):
     assert "stay in the host's memory" not in said
 
 
+# In few batches, so that nothing is idle.
+KEPT = """
+numbers = mx.arange(1 << 20, dtype=mx.uint32)
+kept = []
+for turn in range(4):
+    kept += [numbers * i + turn for i in range(25)]
+    mx.eval(kept)
+for i, each in enumerate(kept):
+    expected = np.arange(1 << 20, dtype=np.uint32) * (i % 25) + i // 25
+    assert (np.array(each) == expected).all(), i
+print(json.dumps(mx.get_active_memory() >> 20))
+"""
+
+
+def test_more_is_kept_than_a_card_and_new_arrays_may_take(tmp_path):
+    active, _ = on_card(KEPT, tmp_path, 2048, MLX_VK_TEST="heap=64")
+    assert active <= 64
+
+
 NAMES = """
 rows = mx.arange(1 << 20, dtype=mx.float32).reshape(256, 4096)
 for head in ("lm_head.weight", "layers.1.weight"):
