@@ -7,11 +7,6 @@ of 512, 2,048 and 8,192 rows, and batches of 1,000. Matrices are random and, for
 cholesky and eigh, symmetric. A row that should take longer than --each, by the time of
 a smaller one, is left out, and so are all after --seconds. MLX's CPU takes a batch one
 by one: it gets the first --cpu-items, and the time is that of all by proportion.
-
-For the size above which eigh and svd are the CPU's (Policy::jacobi_columns):
-
-    MLX_VK_TEST=plans=jacobi_columns=2048 python benchmarks/linalg.py eigh svd \\
-        --shapes 96,128,192,256,384,512,1000x64,1000x256 --each 2 --seconds 55
 """
 
 import argparse

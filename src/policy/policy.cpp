@@ -31,8 +31,6 @@ void ask(Policy& p, const TestHooks& test) {
   if (test.radix_items >= 0) {
     p.radix_items = p.radix_words = test.radix_items;
   }
-  p.jacobi_columns =
-      test.plans == "jacobi_columns=2048" ? 2048 : p.jacobi_columns;
   p.emulates_attention = p.serial && test.emulate;
   if (test.skinny_rows < 0) {
     return;
@@ -77,7 +75,6 @@ Policy class_policy(
     // all (LP_MAX_TGSI_LOOP_ITERATIONS). Its tile takes 65 for 16 items of k.
     p.most_iterations = 60000;
     p.most_tile_k = 8192;
-    p.jacobi_columns = 256;
   }
   p.cores = caps.core_count ? caps.core_count : p.cores;
   ask(p, test);

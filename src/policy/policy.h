@@ -187,8 +187,8 @@ struct Policy {
   // of k that a scalar tile may then have.
   uint32_t most_iterations = ~0u, most_tile_k = ~0u;
   // Most columns of eigenvalues and singular values (ops/linalg/eigen.cpp);
-  // LAPACK computes those of larger matrices, which no GPU has timed.
-  uint32_t jacobi_columns = 64;
+  // LAPACK computes those of larger matrices.
+  uint32_t jacobi_columns = 256;
   // Tiles were timed on the class; else those of least estimated time are
   // taken.
   bool timed_tiles = false;

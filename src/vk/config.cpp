@@ -121,9 +121,9 @@ constexpr ConfigEntry table[] = {
      "device's rates at start. `trusted` believes what the device claims, whatever "
      "probes say (tests/chips). `plans=CLASS` (nvidia, amd, intel, apple, adreno or "
      "least) gives plans of products, attention and norms the policy of that class, "
-     "also on a software device; `plans=quant.dot_row_k=1`, "
-     "`plans=quant.compiled_weights=1` and `plans=jacobi_columns=2048` change a "
-     "threshold. `rows=FILE` stands for the chip's rows (ops/tuned/plan.h)."},
+     "also on a software device; `plans=quant.dot_row_k=1` and "
+     "`plans=quant.compiled_weights=1` change a threshold. `rows=FILE` stands for "
+     "the chip's rows (ops/tuned/plan.h)."},
 };
 
 // The words of MLX_VK_DISABLE.
