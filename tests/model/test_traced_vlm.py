@@ -57,10 +57,38 @@ def test_caches_and_calls(vlm):
     model, cache = vlm
     plain = caches_of(model, cache.KVCache)
     check(model, plain, PROMPT, 5)
-    # Another prompt sets the model's attributes: the step is traced anew.
-    check(model, plain, [[2, 7, 1]], 4)
+    # What the model keeps of a prompt is an input of its steps.
+    check(model, plain, [[2, 7, 1]], 6)
     check(model, caches_of(model, cache.RotatingKVCache, 6), PROMPT, 5)
     check(model, caches_of(model, cache.BatchKVCache, [0, 2]), PROMPT * 2, 5)
+
+
+def test_arrays_of_a_call(vlm):
+    """mlx-vlm hands a batch's rope_deltas to each step, and the model keeps them."""
+    model, cache = vlm
+    batch = caches_of(model, cache.BatchKVCache, [0, 2])
+    traced = 5
+    for deltas in ([[3], [40]], [[-2], [7]]):
+        deltas = mx.array(deltas)
+        check(model, batch, PROMPT * 2, traced, rope_deltas=deltas)
+        assert model._rope_deltas is deltas
+        traced = 6
+    # Another type is another step.
+    check(model, batch, PROMPT * 2, 5, rope_deltas=deltas.astype(mx.float32))
+
+
+@pytest.mark.parametrize("what", ["array", "value"])
+def test_arrays_that_the_model_changes(vlm, monkeypatch, what):
+    """The trace is refused."""
+    model, cache = vlm
+    monkeypatch.setattr(type(model), "changes_deltas", what)
+    batch = caches_of(model, cache.BatchKVCache, [0, 2])
+    for _ in range(2):
+        before = runs(model)
+        deltas = mx.array([[3], [40]])
+        answer(model, batch(), PROMPT * 2, rope_deltas=deltas)
+        assert runs(model) == before
+        assert deltas.tolist() == ([[9], [46]] if what == "array" else [[3], [40]])
 
 
 def test_an_offset_that_the_model_changes(vlm, monkeypatch):

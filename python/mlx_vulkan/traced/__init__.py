@@ -35,12 +35,12 @@ class Steps:
     def __reduce__(self):
         return Steps, ()
 
-    def step(self, model, call, inputs, cache, how):
+    def step(self, model, call, inputs, cache, how, arrays):
         """The output of a step; None if it is not a traced one."""
         if self.last is not None and self.last.how == how:
-            logits = self.last.run(inputs, cache)
+            logits = self.last.run(model, inputs, cache, arrays)
             if logits is None and _make_room(inputs, cache):
-                logits = self.last.run(inputs, cache)
+                logits = self.last.run(model, inputs, cache, arrays)
             if logits is not None:
                 self.misses = 0
                 self.runs += 1
@@ -64,19 +64,20 @@ class Steps:
                 self.last = None
             return None
         if trace is _SEEN:
-            trace = self._trace(key, model, call, inputs, cache, how)
+            trace = self._trace(key, model, call, inputs, cache, how, arrays)
         if trace is not None:
             self.last, self.misses = trace, 0
-            logits = trace.run(inputs, cache)
+            logits = trace.run(model, inputs, cache, arrays)
             self.runs += logits is not None
             return logits
         return None
 
-    def _trace(self, key, model, call, inputs, cache, how):
+    def _trace(self, key, model, call, inputs, cache, how, arrays):
         from .trace import Trace
 
+        call = functools.partial(call, model)
         try:
-            trace = Trace(model, functools.partial(call, model), inputs, cache, how)
+            trace = Trace(model, call, inputs, cache, how, arrays)
         except Exception as error:
             self.traces[key] = _REFUSED
             why = f"{type(error).__name__}: {error}".splitlines()[0]
@@ -125,10 +126,9 @@ def trace_class(cls: type) -> None:
     @functools.wraps(untraced)
     def __call__(self, *args, **kwargs):
         if len(args) == 1 and type(cache := kwargs.get("cache")) is list:
-            others = kwargs.items() if len(kwargs) > 1 else ()
-            how = tuple(o for o in others if o[1] is not None and o[0] != "cache")
-            if all(type(value) in (bool, int) for _, value in how):
-                output = _step(self, untraced, args[0], cache, how)
+            how, arrays = _others(kwargs) if len(kwargs) > 1 else ((), [])
+            if how is not None:
+                output = _step(self, untraced, args[0], cache, how, arrays)
                 if output is not None:
                     return output
         return untraced(self, *args, **kwargs)
@@ -136,7 +136,25 @@ def trace_class(cls: type) -> None:
     cls.__call__ = __call__
 
 
-def _step(model, untraced, inputs, cache, how):
+def _others(kwargs):
+    """What a model is called with beside tokens and caches, for arrays their shape
+    and type, and the arrays; None if it is not only arrays and integers."""
+    from mlx.core import array
+
+    how, arrays = [], []
+    for name, value in kwargs.items():
+        if type(value) is array:
+            arrays.append(value)
+            value = value.shape, value.dtype
+        elif value is None or name == "cache":
+            continue
+        elif type(value) not in (bool, int):
+            return None, arrays
+        how.append((name, value))
+    return tuple(how), arrays
+
+
+def _step(model, untraced, inputs, cache, how, arrays):
     from .trace import is_tracing
 
     if is_tracing() or inputs.ndim != 2 or inputs.shape[1] > MOST_TOKENS:
@@ -145,4 +163,4 @@ def _step(model, untraced, inputs, cache, how):
     if steps is None:
         steps = Steps()
         object.__setattr__(model, "_mlx_vulkan_steps", steps)
-    return steps.step(model, untraced, inputs, cache, how)
+    return steps.step(model, untraced, inputs, cache, how, arrays)

@@ -14,6 +14,7 @@ tracing = threading.local()
 ANSWERS = {"__eq__": False, "__ne__": True, "__gt__": True, "__bool__": True}
 OPERATORS = "add and floordiv lshift matmul mod mul or pow rshift sub truediv xor"
 CHANGES = ("__setitem__", *(f"__i{name}__" for name in OPERATORS.split()))
+ARGUMENTS = set()  # ids of what the model is called with and keeps, while it is traced
 one_at_a_time = threading.Lock()  # a trace changes functions of mlx and mlx-lm
 
 
@@ -56,6 +57,8 @@ def _changing(untraced):
     """An operator that changes an array, which is no place then."""
 
     def change(self, *others):
+        if id(self) in ARGUMENTS:
+            raise Refused("the model changes what it is called with")
         caches.PLACES.pop(id(self), None)
         return untraced(self, *others)
 
@@ -94,6 +97,7 @@ def _traced():
         finally:
             tracing.on = False
             caches.PLACES.clear()
+            ARGUMENTS.clear()
 
 
 class Layer:
@@ -111,22 +115,29 @@ class Layer:
 
 class Trace:
     """A step for `n` tokens per sequence; `how`: what the model is called with beside
-    its tokens and caches. Throws Refused, or what the model throws."""
+    its tokens and caches, of which `arrays` are inputs, as are the arrays that the
+    model keeps. Throws Refused, or what the model throws."""
 
-    def __init__(self, model, call, inputs: mx.array, cache: list, how: tuple):
+    def __init__(self, model, call, inputs: mx.array, cache: list, how, arrays: list):
         found = caches.leaves(cache)
         if found is None or len(set(map(id, found))) < len(found):
             raise Refused("a cache is unknown, or there twice")
         self.n, self.how = inputs.shape[1], how
         self.flat = all(type(c) not in caches.LISTS for c in cache)
         snapshot = Snapshot(model)
+        kept = snapshot.kept
         try:
-            outputs, n_given = self._call(call, inputs, cache, found)
+            call = self._with_arrays(model, call, arrays, kept)
+            first = 1 + len(arrays) + len(kept)
+            outputs, n_given = self._call(call, inputs, cache, found, first)
             if not snapshot.holds():
                 raise Refused("the model changes itself")
         finally:
             if not snapshot.holds():
                 snapshot.restore()
+            dict.update(model, kept)
+        self.kept = {name: (a.shape, a.dtype) for name, a in kept.items()}
+        snapshot.kept = self.kept
         self.number = calls.record(outputs, n_given)
         self.end = weakref.finalize(self, calls.forget, self.number)
         self.end.atexit = False
@@ -134,10 +145,34 @@ class Trace:
             raise Refused("weights cannot be watched")
         self.snapshot = snapshot
 
-    def _call(self, call, inputs, cache, found) -> tuple[list, int]:
-        """Runs the model on stand-ins; the step's outputs and number of inputs."""
-        self.layers, groups, n_slots = [], {}, 0
-        stand_ins, first = [], 1
+    def _with_arrays(self, model, call, arrays: list, kept: dict):
+        """The call with stand-ins for its arrays, and for those that the model keeps,
+        in whose place it may keep others of them."""
+        made = [calls.given(1 + i, a) for i, a in enumerate([*arrays, *kept.values()])]
+        own = dict(zip(kept, made[len(arrays) :]))
+        names = (name for name, value in self.how if type(value) is tuple)
+        how = dict(self.how) | dict(zip(names, made))
+        self.keeps = []  # names, and which inputs of the step
+
+        def run(inputs, cache):
+            ARGUMENTS.update(map(id, [inputs, *made]))
+            dict.update(model, own)
+            output = call(inputs, cache=cache, **how)
+            for name, then in own.items():
+                now = dict.get(model, name)
+                at = [1 + i for i, m in enumerate(made) if m is now]
+                if not at:
+                    raise Refused("the model changes itself")
+                if now is not then:
+                    self.keeps.append((name, *at))
+            return output
+
+        return run
+
+    def _call(self, call, inputs, cache, found, first: int) -> tuple[list, int]:
+        """Runs the model on stand-ins; the step's outputs and number of inputs. Those
+        of caches begin at `first`."""
+        self.layers, groups, n_slots, stand_ins = [], {}, 0, []
         for c in found:
             adapter = caches.ADAPTERS[type(c)]
             positions = adapter.positions(c, self.n)
@@ -155,8 +190,7 @@ class Trace:
         with _traced():
             output = call(
                 calls.given(0, inputs.astype(token_type(inputs))),
-                cache=caches.rebuild(cache, iter(stand_ins)),
-                **dict(self.how),
+                caches.rebuild(cache, iter(stand_ins)),
             )
         logits = self._logits(output)
         outputs = [logits]
@@ -178,13 +212,18 @@ class Trace:
             raise Refused("the model returns more than an array")
         return output
 
-    def run(self, inputs: mx.array, cache: list):
+    def run(self, model, inputs: mx.array, cache: list, arrays: list):
         """The step's output; None, with nothing changed, if the trace does not hold."""
         found = cache if self.flat else caches.leaves(cache)
         if found is None or len(found) != len(self.layers) or not self.snapshot.holds():
             return None
-        n, arrays = self.n, [inputs]
-        groups = [None] * self.n_groups
+        arrays = [inputs, *arrays]
+        for name, like in self.kept.items():
+            own = dict.get(model, name)
+            if type(own) is not mx.array or (own.shape, own.dtype) != like:
+                return None
+            arrays.append(own)
+        n, groups = self.n, [None] * self.n_groups
         for layer, c in zip(self.layers, found):
             adapter = layer.adapter
             if type(c) is not layer.kind or adapter.static(c) != layer.static:
@@ -202,6 +241,8 @@ class Trace:
         results = calls.run(self.number, arrays, slots)
         if not results:
             return None
+        for name, i in self.keeps:
+            dict.__setitem__(model, name, arrays[i])
         at = 1
         for layer, c in zip(self.layers, found):
             if layer.updated:

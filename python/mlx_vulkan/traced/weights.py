@@ -59,8 +59,23 @@ def _attributes(module) -> dict:
     return {k: v for k, v in vars(module).items() if k != "_mlx_vulkan_steps"}
 
 
+def kept(model) -> dict:
+    """Arrays that a model keeps from call to call, such as mlx-vlm's _rope_deltas:
+    its own whose names say that they are no weights."""
+    return {
+        name: value
+        for name, value in model.items()
+        if name[0] == "_" and type(value) is mx.array
+    }
+
+
+def without(items: dict, names) -> dict:
+    return {name: value for name, value in items.items() if name not in names}
+
+
 class Snapshot:
-    """What a model consists of: modules, lists and dicts of them, arrays."""
+    """What a model consists of: modules, lists and dicts of them, arrays. Without the
+    arrays that it keeps, which are inputs of its steps."""
 
     def __init__(self, model: nn.Module):
         count_changes()
@@ -70,8 +85,13 @@ class Snapshot:
         self.modules: list[tuple] = []  # with their items and attributes
         self.lists: list[tuple] = []
         self.arrays: list[mx.array] = []
-        self._walk(model, set())
-        self.modules[0] = (None, *self.modules[0][1:])
+        self.kept = kept(model)
+        seen = {id(model)}
+        own = _attributes(model)
+        items = without(model, self.kept)
+        self.modules.append((None, items, own))
+        for child in (*items.values(), *own.values()):
+            self._walk(child, seen)
 
     def _walk(self, value, seen: set) -> None:
         if isinstance(value, mx.array):
@@ -93,9 +113,12 @@ class Snapshot:
                 self._walk(child, seen)
 
     def _modules(self):
+        """Each with its items now, and with its items and attributes then."""
         _, *rest = self.modules[0]
-        yield self.model(), *rest
-        yield from self.modules[1:]
+        model = self.model()
+        yield model, without(model, self.kept), *rest
+        for module, *rest in self.modules[1:]:
+            yield module, module, *rest
 
     def holds(self) -> bool:
         """Whether the model still is what it was."""
@@ -103,11 +126,11 @@ class Snapshot:
             return False
         if self.changes == changes:
             return True
-        for module, items, attributes in self._modules():
+        for module, now, items, attributes in self._modules():
             own = _attributes(module)
             if not (
-                module.keys() == items.keys()
-                and same(module.values(), items.values())
+                now.keys() == items.keys()
+                and same(now.values(), items.values())
                 and own.keys() == attributes.keys()
                 and same(own.values(), attributes.values())
             ):
@@ -120,7 +143,7 @@ class Snapshot:
         for now, then in self.lists:
             if isinstance(now, list):
                 now[:] = then
-        for module, items, attributes in self._modules():
+        for module, _, items, attributes in self._modules():
             dict.clear(module)
             dict.update(module, items)
             for name in _attributes(module).keys() - attributes.keys():
