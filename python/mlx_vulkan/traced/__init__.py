@@ -53,6 +53,9 @@ class Steps:
         if trace is _REFUSED:
             return None
         if trace is None:
+            if len(self.traces) == MOST_TRACES:  # masks that grow are of many kinds
+                seen = (k for k, found in self.traces.items() if found is _SEEN)
+                self.traces.pop(next(seen, None), None)
             if len(self.traces) < MOST_TRACES:
                 self.traces[key] = _SEEN
             return None

@@ -1,6 +1,8 @@
 """One traced step: how it is made, and how it is built again."""
 
+import builtins
 import contextlib
+import sys
 import threading
 import weakref
 
@@ -53,6 +55,17 @@ def _comparing(untraced, answer: bool):
     return compare
 
 
+def _number(value=0):
+    """int() of mlx_vlm.models.base, to which a place is a number."""
+    return value if caches.is_place(value) else int(value)
+
+
+def _is_instance(value, kinds) -> bool:
+    """Its isinstance()."""
+    is_number = kinds is mx.array and caches.is_place(value)
+    return not is_number and isinstance(value, kinds)
+
+
 def _changing(untraced):
     """An operator that changes an array, which is no place then."""
 
@@ -74,6 +87,9 @@ def _replacements() -> list:
         (mx.fast, "scaled_dot_product_attention", attention),
         (mx.array, "__matmul__", product),
     ]
+    if (base := sys.modules.get("mlx_vlm.models.base")) is not None:
+        # cache_position_offset() would evaluate an array.
+        made += [(base, "int", _number), (base, "isinstance", _is_instance)]
     for name, answer in ANSWERS.items():
         made.append((mx.array, name, _comparing(getattr(mx.array, name), answer)))
     for name in filter(vars(mx.array).get, CHANGES):
@@ -89,7 +105,8 @@ def _traced():
     """Attention, and a few other functions, take the stand-ins of keys and values."""
     with one_at_a_time, contextlib.ExitStack() as restored:
         for owner, name, function in _replacements():
-            restored.callback(setattr, owner, name, getattr(owner, name))
+            before = getattr(owner, name, None) or getattr(builtins, name)
+            restored.callback(setattr, owner, name, before)
             setattr(owner, name, function)
         tracing.on = True
         try:

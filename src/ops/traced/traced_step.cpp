@@ -22,6 +22,17 @@ bool unscheduled(const array& a) {
   return a.has_primitive() && a.status() == array::Status::unscheduled;
 }
 
+// How many hold an array, which MLX does not tell. An explicit instantiation may
+// name a private member.
+long holders(const array& a);
+template <auto description>
+struct Reach {
+  friend long holders(const array& a) {
+    return (a.*description).use_count();
+  }
+};
+template struct Reach<&array::array_desc_>;
+
 // What Late makes is a small graph.
 void evaluate_graph(array& a, StreamEncoder& encoder) {
   if (unscheduled(a)) {
@@ -93,6 +104,7 @@ class TracedStep::Recorder {
     slots_.emplace(a.id(), slot);
     step_.slots_.push_back(content);
     step_.constant_.push_back(constant);
+    step_.spares_.push_back({a.strides(), a.flags(), step_.no_data_});
     return slot;
   }
 
@@ -363,16 +375,13 @@ void TracedStep::evaluate_nodes(const Positions& at) {
       inputs.clear();
       evaluate_graph(made[0], encoder);
     } else {
-      for (size_t i = 0; i < node.shapes.size(); ++i) {
-        // Some of MLX's kernels ask the output's primitive for the stream.
-        made.emplace_back(
-            node.shapes[i],
-            node.dtypes[i],
-            node.primitive,
-            std::vector<array>{});
-        made[i].set_status(array::Status::available);
-      }
+      make(node, made);
       vulkan::evaluate(*node.primitive, inputs, made, encoder);
+      for (size_t i = 0; i < inputs.size(); ++i) {
+        if (auto& in = node.inputs[i]; in.last) {
+          recycle(inputs[i], spares_[in.slot]);
+        }
+      }
       inputs.clear();
     }
     for (size_t i = 0; i < node.outputs.size(); ++i) {
@@ -382,6 +391,33 @@ void TracedStep::evaluate_nodes(const Positions& at) {
     }
     made.clear();
     wait_for_room(stream_);
+  }
+}
+
+void TracedStep::make(const Node& node, std::vector<array>& made) {
+  for (size_t i = 0; i < node.shapes.size(); ++i) {
+    auto slot = node.outputs[i];
+    auto* spare = slot != none ? &spares_[slot] : nullptr;
+    if (spare && std::exchange(spare->is_there, false)) {
+      made.push_back(std::move(spare->unused));
+      continue;
+    }
+    // Some of MLX's kernels ask the output's primitive for the stream.
+    made.emplace_back(
+        node.shapes[i], node.dtypes[i], node.primitive, std::vector<array>{});
+    made[i].set_status(array::Status::available);
+    if (spare) {
+      spare->id = made[i].id();
+    }
+  }
+}
+
+void TracedStep::recycle(array& a, Spare& spare) {
+  // A primitive may have put another array in its place.
+  if (a.id() == spare.id && holders(a) == 1) {
+    a.copy_shared_buffer(no_data_, spare.strides, spare.flags, 0);
+    spare.unused = std::move(a);
+    spare.is_there = true;
   }
 }
 
