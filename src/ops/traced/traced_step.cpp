@@ -22,8 +22,7 @@ bool unscheduled(const array& a) {
   return a.has_primitive() && a.status() == array::Status::unscheduled;
 }
 
-// How many hold an array, which MLX does not tell. An explicit instantiation may
-// name a private member.
+// How many hold an array. An explicit instantiation may name a private member.
 long holders(const array& a);
 template <auto description>
 struct Reach {
@@ -104,7 +103,8 @@ class TracedStep::Recorder {
     slots_.emplace(a.id(), slot);
     step_.slots_.push_back(content);
     step_.constant_.push_back(constant);
-    step_.spares_.push_back({a.strides(), a.flags(), step_.no_data_});
+    array like(a.shape(), a.dtype(), nullptr, {});
+    step_.spares_.push_back({like, like});
     return slot;
   }
 
@@ -375,11 +375,15 @@ void TracedStep::evaluate_nodes(const Positions& at) {
       inputs.clear();
       evaluate_graph(made[0], encoder);
     } else {
-      make(node, made);
+      make_outputs(node, made);
       vulkan::evaluate(*node.primitive, inputs, made, encoder);
       for (size_t i = 0; i < inputs.size(); ++i) {
-        if (auto& in = node.inputs[i]; in.last) {
-          recycle(inputs[i], spares_[in.slot]);
+        // A primitive may have put another array in its place.
+        auto& spare = spares_[node.inputs[i].slot];
+        if (inputs[i].id() == spare.id && holders(inputs[i]) == 1) {
+          inputs[i].copy_shared_buffer(spare.like);
+          spare.unused = std::move(inputs[i]);
+          spare.is_there = true;
         }
       }
       inputs.clear();
@@ -394,7 +398,8 @@ void TracedStep::evaluate_nodes(const Positions& at) {
   }
 }
 
-void TracedStep::make(const Node& node, std::vector<array>& made) {
+// Without values; the last step's arrays where nobody held them.
+void TracedStep::make_outputs(const Node& node, std::vector<array>& made) {
   for (size_t i = 0; i < node.shapes.size(); ++i) {
     auto slot = node.outputs[i];
     auto* spare = slot != none ? &spares_[slot] : nullptr;
@@ -409,15 +414,6 @@ void TracedStep::make(const Node& node, std::vector<array>& made) {
     if (spare) {
       spare->id = made[i].id();
     }
-  }
-}
-
-void TracedStep::recycle(array& a, Spare& spare) {
-  // A primitive may have put another array in its place.
-  if (a.id() == spare.id && holders(a) == 1) {
-    a.copy_shared_buffer(no_data_, spare.strides, spare.flags, 0);
-    spare.unused = std::move(a);
-    spare.is_there = true;
   }
 }
 

@@ -140,12 +140,9 @@ class TracedStep : public std::enable_shared_from_this<TracedStep> {
 
   class Whole;
   class Part;
-  // The array of a slot between two steps, without data, and how it was before
-  // its evaluation.
+  // The array of a slot, without data between two steps, and one like it.
   struct Spare {
-    Strides strides;
-    array::Flags flags{};
-    array unused;
+    array like, unused;
     bool is_there = false;
     uintptr_t id = 0; // of the array that the node made
   };
@@ -170,10 +167,7 @@ class TracedStep : public std::enable_shared_from_this<TracedStep> {
   // The outputs. Takes the inputs, so that they can be donated.
   std::vector<array> evaluate(std::vector<array>& inputs, const Positions& at);
   void evaluate_nodes(const Positions& at);
-  // The outputs of a node, without values.
-  void make(const Node& node, std::vector<array>& made);
-  // Keeps what made the array of a slot for the next step, if nobody holds it.
-  void recycle(array& a, Spare& spare);
+  void make_outputs(const Node& node, std::vector<array>& made);
   void clear();
 
   Stream stream_;
@@ -185,7 +179,6 @@ class TracedStep : public std::enable_shared_from_this<TracedStep> {
   std::vector<array> slots_; // empty between steps, but for constants
   std::vector<bool> constant_; // by slot
   std::vector<Spare> spares_; // by slot
-  const array no_data_{{}, bool_, nullptr, {}};
   std::vector<Watched> watched_;
   std::mutex evaluating_;
 };
