@@ -387,11 +387,22 @@ CALLS = {
 }
 
 
-@pytest.mark.parametrize("name", CALLS)
+LAID_OUT = CALLS | {
+    "solve": lambda x: (mx.linalg.solve(x, x[..., :3]),),
+    "solve_triangular": lambda x: (mx.linalg.solve_triangular(x, x[..., :3]),),
+    "tri_inv": lambda x: (mx.linalg.tri_inv(x),),
+    "cholesky_inv": lambda x: (mx.linalg.cholesky_inv(x),),
+    "lu_factor": mx.linalg.lu_factor,
+    "pinv": lambda x: (mx.linalg.pinv(x),),
+    "nuc": lambda x: (mx.linalg.norm(x, "nuc", (-2, -1)),),
+}
+
+
+@pytest.mark.parametrize("name", LAID_OUT)
 @pytest.mark.parametrize("n", [5, 40])
 def test_batches_and_strides(name, n):
     """Each matrix of a batch, of any strides, gives what it gives alone."""
-    function = CALLS[name]
+    function = LAID_OUT[name]
     a = definite(n, (2, 3))
     want = one_by_one(lambda x: function(on_gpu(x)), a)
     layouts = {
@@ -419,7 +430,7 @@ def test_batch_of_several_blocks():
 
 def test_batch_of_one():
     a = definite(5, (1, 1))
-    for function in CALLS.values():
+    for function in LAID_OUT.values():
         for got, alone in zip(function(on_gpu(a)), function(on_gpu(a[0, 0]))):
             assert got.shape == (1, 1, *alone.shape)
             assert mx.array_equal(got[0, 0], alone)
@@ -595,6 +606,30 @@ def test_gradients(name):
         change = loss(on_gpu(a + step * way)) - loss(on_gpu(a - step * way))
         difference = abs(change.item() / (2 * step) - np.sum(got * way))
         assert difference <= 1e-7 * max(norm(got), 1)
+
+
+BATCHED = {
+    "solve": lambda a, x: mx.linalg.solve(a, x),
+    "solve_triangular": lambda a, x: mx.linalg.solve_triangular(a, x),
+    "det": lambda a, x: mx.linalg.det(x),
+    "slogdet": lambda a, x: mx.linalg.slogdet(x)[1],
+}
+
+
+@pytest.mark.parametrize("name", BATCHED)
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_gradients_of_batches(name, count):
+    """Of matrices whose rows and columns are swapped in memory: as those of each."""
+    a, x = definite(3, (count,)) / 3, definite(3, (count,)) / 2
+
+    def slope(a, x):
+        return narrow(mx.grad(lambda x: mx.sum(BATCHED[name](a, x) ** 3))(x))
+
+    got = slope(*[on_gpu(adjoint(m).copy()).swapaxes(-1, -2) for m in (a, x)])
+    assert got.shape == x.shape
+    for i in range(count):
+        alone = slope(on_gpu(a[i]), on_gpu(x[i]))
+        assert norm(got[i] - alone) <= 100 * Real.eps * max(norm(alone), 1)
 
 
 NO_GRADIENTS = {

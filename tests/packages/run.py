@@ -77,6 +77,8 @@ def execute(
         command = [sys.executable, "-m", "pytest", "-q", "-p", "hub"]
         command += ["-p", "no:cacheprovider", "--rootdir", str(source)]
         command += ["--junit-xml", str(report)]
+        if package.get("cpu_is_gpu"):  # tests/kernels
+            command += ["-p", "cpu_is_gpu"]
         for test in package.get("left_out", []):
             command.append(f"--ignore={source / test}")
         code = subprocess.run([*command, str(source / "tests")], cwd=source, env=env)
