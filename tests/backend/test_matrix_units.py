@@ -52,9 +52,10 @@ def product(what, a, b, c=None):
 def dense():
     product("linear", rows(40, 72), rows(88, 72).T)
     product("both transposed, ends", rows(105, 70).T, rows(33, 105).T)
+    product("whole tiles", rows(128, 96), rows(128, 96).T)
+    product("rows", rows(64, 256), rows(256, 64))
     if few:
         return
-    product("rows", rows(64, 256), rows(256, 64))
     product("one column over", rows(65, 65), rows(65, 66))
     product("odd start", rows(50, 90)[3:, 5:], rows(90, 40)[5:, 7:])
     product("flat", rows(17, 128), rows(200, 128).T)

@@ -54,7 +54,7 @@ void set_b(uint m0, uint end, uint n0, bool inside) {
 
 #define FETCH_A                                                               \
   if (inside) {                                                               \
-    FETCH_INSIDE(next_a, from_a, steps_a)                                     \
+    FETCH_INSIDE(next_a, from_a, steps_a, WIDTH_A, ALONG_A)                   \
   } else if (VA != 0) {                                                       \
     FETCH_PIECES(next_a, from_a, steps_a, WIDTH_A, ALONG_A)                   \
   } else {                                                                    \
@@ -64,7 +64,7 @@ void set_b(uint m0, uint end, uint n0, bool inside) {
 
 void fetch_b(uint span, uint k0, uint depth, bool inside) {
   if (inside) {
-    FETCH_INSIDE(next_b, from_b, steps_b)
+    FETCH_INSIDE(next_b, from_b, steps_b, WIDTH_B, ALONG_B)
   } else if (VB != 0) {
     FETCH_PIECES(next_b, from_b, steps_b, WIDTH_B, ALONG_B)
   } else {

@@ -20,9 +20,10 @@ struct Steps {
   (ALONG_K ? INVOCATION % WIDTH * 8 : (INVOCATION + (i) * WG) / WIDTH)
 
 // Aligned pieces of whole tiles, without comparisons.
-#define FETCH_INSIDE(next, from, steps)                                       \
+#define FETCH_INSIDE(next, from, steps, WIDTH, ALONG_K)                       \
   [[unroll]] for (uint i = 0; i < next.length(); ++i) {                       \
-    uint64_t at = from[0] + uint64_t(int64_t(min(k0, depth - BK)) * steps.k); \
+    uint k = min(k0, depth - BK) + K_OF(0, WIDTH, ALONG_K);                   \
+    uint64_t at = from[0] + uint64_t(int64_t(k) * steps.k);                   \
     next[i] = Ptr_u32x4(at + uint64_t(int64_t(i) * steps.piece)).v[0];        \
   }
 
