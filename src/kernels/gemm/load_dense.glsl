@@ -50,11 +50,15 @@ void set_b(uint m0, uint end, uint n0, bool inside) {
       from_b[i] = uint64_t(base_b) + uint64_t(int64_t(Index(n) * A.b_col) * 2);
     }
   }
+  if (inside) {
+    BEGIN_INSIDE(from_a, steps_a, WIDTH_A, ALONG_A)
+    BEGIN_INSIDE(from_b, steps_b, WIDTH_B, ALONG_B)
+  }
 }
 
 #define FETCH_A                                                               \
   if (inside) {                                                               \
-    FETCH_INSIDE(next_a, from_a, steps_a, WIDTH_A, ALONG_A)                   \
+    FETCH_INSIDE(next_a, from_a, steps_a)                                     \
   } else if (VA != 0) {                                                       \
     FETCH_PIECES(next_a, from_a, steps_a, WIDTH_A, ALONG_A)                   \
   } else {                                                                    \
@@ -64,7 +68,7 @@ void set_b(uint m0, uint end, uint n0, bool inside) {
 
 void fetch_b(uint span, uint k0, uint depth, bool inside) {
   if (inside) {
-    FETCH_INSIDE(next_b, from_b, steps_b, WIDTH_B, ALONG_B)
+    FETCH_INSIDE(next_b, from_b, steps_b)
   } else if (VB != 0) {
     FETCH_PIECES(next_b, from_b, steps_b, WIDTH_B, ALONG_B)
   } else {

@@ -4,13 +4,15 @@
 // along k (ALONG_K) or of eight lines.
 #pragma once
 
+uint64_t from_a[LOADS_A];
+
 // Bytes between adjacent k, and between an invocation's pieces.
 struct Steps {
   int64_t k, piece;
 };
 #define STEPS(k_stride, line_stride, WIDTH, ALONG_K)                          \
   Steps(                                                                      \
-      int64_t(k_stride) * 2,                                                  \
+      int64_t(ALONG_K ? 1 : k_stride) * 2,                                    \
       int64_t(ALONG_K ? line_stride : k_stride) * (WG / WIDTH * 2))
 
 // Line and place along k, in the tile, of piece i.
@@ -19,11 +21,12 @@ struct Steps {
 #define K_OF(i, WIDTH, ALONG_K)                                               \
   (ALONG_K ? INVOCATION % WIDTH * 8 : (INVOCATION + (i) * WG) / WIDTH)
 
-// Aligned pieces of whole tiles, without comparisons.
-#define FETCH_INSIDE(next, from, steps, WIDTH, ALONG_K)                       \
+// Aligned pieces of whole tiles, without comparisons; BEGIN_INSIDE precedes.
+#define BEGIN_INSIDE(from, steps, WIDTH, ALONG_K)                             \
+  from[0] += uint64_t(int64_t(K_OF(0, WIDTH, ALONG_K)) * steps.k);
+#define FETCH_INSIDE(next, from, steps)                                       \
   [[unroll]] for (uint i = 0; i < next.length(); ++i) {                       \
-    uint k = min(k0, depth - BK) + K_OF(0, WIDTH, ALONG_K);                   \
-    uint64_t at = from[0] + uint64_t(int64_t(k) * steps.k);                   \
+    uint64_t at = from[0] + uint64_t(int64_t(min(k0, depth - BK)) * steps.k); \
     next[i] = Ptr_u32x4(at + uint64_t(int64_t(i) * steps.piece)).v[0];        \
   }
 

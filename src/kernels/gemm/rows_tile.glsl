@@ -41,8 +41,6 @@ Steps steps_a;
   }
 #endif
 
-uint64_t from_a[LOADS_A]; // rows of the invocation's pieces
-
 // Rows and columns beyond the last repeat it and are not stored.
 void set_addresses(uint m0, uint end, uint n0, bool inside) {
   [[unroll]] for (uint i = 0; i < LOADS_A; ++i) {
@@ -81,7 +79,7 @@ void stash(uint span) {
 
 #define SUM_TILES(inside)                                                     \
   set_addresses(m0, end, n0, inside);                                         \
-  if (HAS_ITEMS(k_begin, depth)) {                                            \
+  if (inside || HAS_ITEMS(k_begin, depth)) {                                  \
     fetch(0, k_begin, depth, inside);                                         \
   }                                                                           \
   rows_inside = find_rows_inside(m0 + wm * FM * MM, end);                     \
