@@ -23,27 +23,24 @@ uint find_rows_inside(uint m0, uint end) {
 #ifndef Y_AT
 #define Y_AT(r, c) (uint64_t(r) * A.N + (c))
 #endif
-#ifndef store_item
-#define store_item(m, n, sum)                                                 \
-  store(y_base, Y_AT(m, n), ROW_ITEM(row_inside(m), sum))
-#endif
 #ifndef FINISH_CORNER
 #define FINISH_CORNER(corner, i, j)
 #endif
 
-// Stores a fragment from the subgroup's corner of `stage`, in pieces of eight
-// items if rows consist of them; `inside_bits` has one bit per piece.
+// Stores a fragment from the subgroup's corner of `stage`; `inside_bits` has one
+// bit per piece.
 void store_fragment(
     uint corner, uint m0, uint n0, uint end, bool live, uint inside_bits) {
 #if !SPLIT && !AXPBY
-  if (A.N % 8u == 0 && (uint64_t(y_base) & 15ul) == 0ul) {
-    [[unroll]] for (uint e = 0; e < ITEMS_C; e += 8 * SG) {
-      uint at = e + LANE * 8;
-      uint m = m0 + at / MN;
-      uint n = n0 + at % MN;
-      bool held = ITEMS_C % (8 * SG) == 0 || at < ITEMS_C;
-      if (live && held && m < end && n < A.N) {
-        bool inside = (inside_bits >> (e / (8 * SG)) & 1u) != 0u;
+  bool whole = A.N % 8u == 0 && (uint64_t(y_base) & 15ul) == 0ul;
+  [[unroll]] for (uint e = 0; e < ITEMS_C; e += 8 * SG) {
+    uint at = e + LANE * 8;
+    uint m = m0 + at / MN;
+    uint n = n0 + at % MN;
+    bool held = ITEMS_C % (8 * SG) == 0 || at < ITEMS_C;
+    if (live && held && m < end && n < A.N) {
+      bool inside = (inside_bits >> (e / (8 * SG)) & 1u) != 0u;
+      if (whole) {
         uvec4 q;
         [[unroll]] for (uint c = 0; c < 4; ++c) {
           q[c] = pack2(
@@ -52,11 +49,15 @@ void store_fragment(
         }
         uint64_t to = uint64_t(int64_t(Y_AT(m, n)) * 2);
         Ptr_u32x4(uint64_t(y_base) + to).v[0] = q;
+      } else {
+        for (uint c = 0; c < 8 && n + c < A.N; ++c) {
+          float sum = stage[corner + at + c];
+          store(y_base, Y_AT(m, n + c), ROW_ITEM(inside, sum));
+        }
       }
     }
-    return;
   }
-#endif
+#else
   UNROLL for (uint e = 0; e < ITEMS_C; e += SG) {
     uint at = e + LANE;
     uint m = m0 + at / MN;
@@ -65,6 +66,7 @@ void store_fragment(
       store_item(m, n, stage[corner + at]);
     }
   }
+#endif
 }
 
 // Stores the subgroup's fragments one by one through its corner of shared
