@@ -94,9 +94,9 @@ tile_time(const Target& gpu, uint64_t groups, uint32_t bm, uint32_t bn) {
   return halves * (bm * bn + staged * (bm + bn));
 }
 
-// Sets the subgroups of skinny_tile.glsl. `groups`: of 64 columns; `many`: enough
-// for every core. Else subgroups share k, because the loop over it then takes
-// the most time.
+// Sets the subgroups of skinny_tile.glsl. `groups`: of 64 columns; `many`:
+// enough for every core. Else subgroups share k, because the loop over it then
+// takes the most time.
 template <typename Variant>
 void set_skinny(
     Variant& v,

@@ -83,8 +83,8 @@ std::vector<Named<GemmPlan>> gemm_candidates(
 SortedTilesVariant plan_sorted_tiles(const Target& gpu, uint32_t rows);
 uint32_t most_sorted_tiles(uint64_t rows, uint64_t matrices, uint32_t height);
 
-// A problem of BATCH_SORTED: m rows, each multiplied by one of `matrices`. Empty
-// if products row by row are faster or the only choice.
+// A problem of BATCH_SORTED: m rows, each multiplied by one of `matrices`.
+// Empty if products row by row are faster or the only choice.
 std::optional<GemmPlan> plan_sorted_gemm(
     const Target& gpu,
     const GemmProblem& problem,
