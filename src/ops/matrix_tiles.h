@@ -94,6 +94,36 @@ tile_time(const Target& gpu, uint64_t groups, uint32_t bm, uint32_t bn) {
   return halves * (bm * bn + staged * (bm + bn));
 }
 
+// Sets the subgroups of skinny_tile.glsl. `groups`: of 64 columns; `many`:
+// enough for every core. Else subgroups share k, because the loop over it then
+// takes the most time.
+template <typename Variant>
+void set_skinny(
+    Variant& v,
+    const Target& gpu,
+    uint32_t rows,
+    uint64_t groups,
+    bool many) {
+  v.SG = gpu.caps.matrix_subgroup();
+  v.FN = 2;
+  if (rows <= 16) {
+    v.FM = v.WN = 1;
+    v.WK = 8;
+    if (groups >= 2 * uint64_t(gpu.cores())) {
+      v.FN = 4; // wider ones read a less often
+      v.WK = 4;
+    }
+  } else {
+    bool tall = rows > 32 && many; // subgroups share a
+    v.FM = tall ? 4 : 2;
+    v.WN = rows <= 32 && !many ? 2 : 4;
+    v.WK = tall ? 1 : v.WN == 2 ? 4 : 2;
+  }
+  while (v.WK > 1 && !fits(gpu.caps, v)) {
+    v.WK /= 2;
+  }
+}
+
 // Sets the units of `v`. Its WM x WN subgroups, meant for 32 lanes, are
 // multiplied until narrower ones have `invocations` in total. Each keeps more
 // columns than rows: on Xe2, rows of 8 x 16 take four loads from shared memory,

@@ -20,13 +20,13 @@ constexpr uint32_t never = 1 << 30; // more rows, items of k or keys than any
 
 struct QuantThresholds {
   // Rows of x from which products of few rows use matrix units: qmm_fragments
-  // and qmm_skinny (docs/lab/2026-11-26-rows.md).
+  // and rows_skinny (docs/lab/2026-11-26-rows.md).
   uint32_t few_rows = 5;
   // Outputs from which qmm_fragments takes so many rows and more
   // (2026-11-26-cliffs.md).
   uint32_t wide_outputs = 8192;
   uint32_t wide_rows = 2;
-  // Rows of x up to which qmm_skinny is used with groups of 32, each of which
+  // Rows of x up to which rows_skinny is used with groups of 32, each of which
   // takes a product of its own (same note).
   uint32_t small_group_rows = 16;
   // Items of k from which subgroups of qmm_fragments share k (same note).
@@ -73,7 +73,7 @@ struct QuantThresholds {
   // Rows per expert above which codes have tiles of 128 rows
   // (docs/lab/2026-11-22-experts.md).
   uint32_t tall_expert_rows = 64;
-  // Most rows of x, and per expert, of qmm_coopmat's tiles of 32 rows of
+  // Most rows of x, and per expert, of quantized tiles of 32 rows of
   // weights; most of those of 64: above, 128
   // (docs/lab/2026-11-22-matrix-units.md).
   uint32_t flat_rows = 32;
@@ -103,7 +103,7 @@ struct GemmThresholds {
   uint32_t apart_rows = 1024;
   uint32_t apart_k = 256;
   // Least and most rows of a, and least items of k, for products of few rows by
-  // matrix units: gemm_skinny (docs/lab/2026-11-26-rows.md).
+  // matrix units: rows_skinny (docs/lab/2026-11-26-rows.md).
   uint32_t least_few_rows = 9;
   uint32_t few_rows = 64;
   uint32_t few_rows_k = 512;
@@ -193,7 +193,7 @@ struct Policy {
   // taken.
   bool timed_tiles = false;
   bool packs_halves = true; // f16 matrices take packed rows of bf16
-  bool finite_first = true; // qmm_coopmat tests tiles for finite items first
+  bool finite_first = true; // tiles of weights test for NaN first
   bool vector_tiles = true; // qmm loads four items of x at once
   bool dot_row = false; // a row of x takes integer dot products
   bool fragment_codes = true; // qmm_fragments and qmm_tall are used

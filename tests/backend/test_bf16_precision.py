@@ -57,7 +57,7 @@ def software(gpu, request):
 
 def test_precise_matrices_are_kept(software):
     report = product(TESTS / "emulation", "sparse,bfloat16")
-    assert "gemm/gemm_coopmat{" in report
+    assert "gemm/rows_coopmat{" in report
     assert "bf16 matrices are off" not in report
 
 
@@ -72,4 +72,4 @@ def test_broken_matrices_are_given_up(software, tmp_path, what):
     file.write_text(text.replace(line, broken), "utf-8")
     report = product(folder, "bfloat16")
     assert f"bf16 matrices are off, since they do not add up {what} precisely" in report
-    assert "gemm/gemm_coopmat{" not in report
+    assert "gemm/rows_coopmat{" not in report

@@ -173,10 +173,10 @@ TEST_CASE("matrices: every shape divides the tiles of every plan") {
       auto v = std::get<ConvMatrixVariant>(plan_conv(caps, conv)->variant);
       check_tile(v, v.BK);
       CHECK(v.shared_memory() <= caps.shared_memory);
-      SortedProblem experts{.type = Type::f16, .rows = 8 * m, .matrices = 8};
-      experts.n = experts.k = 2048;
-      experts.aligned = true;
-      check_tile(plan_sorted_gemm(caps, experts)->variant, 32);
+      auto experts = linear(8 * m, 2048, 2048);
+      experts.batch = BATCH_SORTED;
+      auto of_experts = plan_sorted_gemm(caps, experts, 8);
+      check_tile(std::get<CoopmatVariant>(of_experts->variant), 32);
       QuantShape s = quantized(1, 2048, 2048);
       s.common.BATCH = BATCH_GATHER;
       s.sorted = true;

@@ -269,7 +269,7 @@ TEST_CASE("up to 64 rows of a linear layer read its weights once") {
       }
       auto v = std::get<SkinnyVariant>(plan.variant);
       CHECK(plan.tiles_m == 1);
-      CHECK(uint64_t(plan.tiles_n) * v.columns() >= n);
+      CHECK(uint64_t(plan.tiles_n) * v.outputs() >= n);
       CHECK(v.shared_memory() <= gpu.shared_memory);
       CHECK((plan.splits > 1) == (2 * plan.tiles_n <= gpu.core_count));
       // The kernel deals out whole loads.

@@ -57,7 +57,7 @@ def test_rules_are_functions_of_the_tree():
     for function, path in kernels.RULES.values():
         assert f"{function}(" in (ROOT / path).read_text(), function
     assert "plan_tiled" in kernels.rule_of("quant/qmm{T=bf16}")
-    assert "plan_weights" in kernels.rule_of("quant/qmm_coopmat{T=bf16}")
+    assert "plan_weights" in kernels.rule_of("gemm/rows_coopmat{T=bf16 CODES=0}")
     assert kernels.rule_of("norm{T=bf16}") == ""
 
 

@@ -68,7 +68,7 @@ MUTANTS = [
     *barriers("norm", "common/lanes.glsl", 0, 1),
     *barriers("axpy", "gemm/gemv_axpy.comp", 0),
     *barriers("matmul", "gemm/gemm.comp", 0, 1),
-    *barriers("matmul_matrices", "gemm/gemm_coopmat.comp", 0, 1),
+    *barriers("matmul_matrices", "gemm/rows_tile.glsl", 0, 1),
     *barriers("fft", "fft/fft_radix.comp", 0, 1),
     *barriers("columns", "reduce_col.comp", 0),
     *barriers("quantized", "gemm/rows_tile.glsl", 0, 1),

@@ -134,17 +134,11 @@ void add_sorted_products(VariantSet& set, const Caps& caps) {
   for (uint32_t tokens : {128, 512, 4096}) {
     set.add(plan_sorted_tiles(caps, 8 * tokens));
     for (Type t : {Type::f16, Type::bf16}) {
-      auto plan = plan_sorted_gemm(
-          caps,
-          {.type = t,
-           .rows = 8 * tokens,
-           .matrices = 128,
-           .n = 768,
-           .k = 2048,
-           .b_transposed = t == Type::bf16,
-           .aligned = true});
-      if (plan) {
-        set.add(plan->variant);
+      Shape s{8 * tokens, 768, 2048};
+      auto p = t == Type::bf16 ? linear(t, s) : product(t, s);
+      p.batch = BATCH_SORTED;
+      if (auto plan = plan_sorted_gemm(caps, p, 128)) {
+        set.add(std::get<CoopmatVariant>(plan->variant));
       }
     }
   }

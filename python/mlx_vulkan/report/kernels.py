@@ -15,9 +15,9 @@ ATTENTION = "src/ops/attention/plan.cpp"
 RULES = {
     r"quant/qmv": ("plan_matvec", QUANT),
     r"quant/qvm": ("plan_vecmat", QUANT),
-    r"quant/qmm_coopmat.* CODES=1": ("plan_codes", QUANT),
-    r"quant/qmm_coopmat": ("plan_weights", QUANT),
-    r"quant/qmm_skinny": ("plan_skinny", QUANT),
+    r"gemm/rows_coopmat.* CODES=1": ("plan_codes", QUANT),
+    r"gemm/rows_coopmat.* CODES=": ("plan_weights", QUANT),
+    r"gemm/rows_skinny.* BITS=": ("plan_skinny", QUANT),
     r"quant/qmm_fragments": ("plan_fragments", QUANT),
     r"quant/qmm_tall": ("plan_tall", QUANT),
     r"quant/qmm_dot": ("plan_dot", QUANT),

@@ -1,5 +1,5 @@
 // Convolution as an implicit matrix product with cooperative matrices, 16-bit
-// float inputs and float32 accumulators: gemm_coopmat.comp's loop over tiles
+// float inputs and float32 accumulators: rows_tile.glsl's loop over tiles
 // gathered from x (gather.glsl).
 #include "common/index.glsl"
 #include "common/types.glsl"

@@ -1,4 +1,4 @@
-// Start of each batch item's matrices, in elements. BATCH selects one of three
+// Start of each batch item's matrices, in elements. BATCH selects one of four
 // structs.
 #pragma once
 
@@ -7,6 +7,7 @@
 #define BATCH_EVEN 0
 #define BATCH_NEST 1
 #define BATCH_GATHER 2
+#define BATCH_SORTED 3
 
 #define BATCH_DIMS 8
 
@@ -34,10 +35,19 @@ struct BatchGather {
   uint a_count, b_count; // bounds of the indices
 };
 
+// Row i of y is row lhs[i] of a times matrix rhs[i] of b; equal matrix indices
+// are adjacent.
+struct BatchSorted {
+  int b_pieces; // stride between matrices of b, in eight items
+  uint a_count, b_count; // bounds of the indices
+};
+
 END_INTERFACE
 
 #ifndef __cplusplus
-#if BATCH == BATCH_GATHER
+#if BATCH == BATCH_SORTED
+#define Batch BatchSorted
+#elif BATCH == BATCH_GATHER
 #define Batch BatchGather
 #elif BATCH == BATCH_NEST
 #define Batch BatchNest

@@ -14,14 +14,14 @@ shared Acc tile_y[BM * BN];
 
 Acc item_a(uint r, uint k) {
   Acc x = ZERO;
-  if (r < A.m && k < k_end) {
+  if (r < A.M && k < k_end) {
     x = load(base_a, Index(r) * A.a_row + Index(k) * A.a_col);
   }
   return x;
 }
 Acc item_b(uint k, uint c) {
   Acc x = ZERO;
-  if (c < A.n && k < k_end) {
+  if (c < A.N && k < k_end) {
     x = load(base_b, Index(k) * A.b_row + Index(c) * A.b_col);
   }
   return x;
@@ -35,12 +35,12 @@ Acc item_b(uint k, uint c) {
     NAME(next, i, own_item(i, VEC))                                           \
   }
 #define FETCH_A(next, i, e)                                                   \
-  uint r = min(row0 + row_a(e), A.m - (VA != 0 && A_T != 0 ? 4 : 1));         \
-  uint k = min(k0 + k_a(e), A.k - (VA != 0 && A_T == 0 ? 4 : 1));             \
+  uint r = min(row0 + row_a(e), A.M - (VA != 0 && A_T != 0 ? 4 : 1));         \
+  uint k = min(k0 + k_a(e), A.K - (VA != 0 && A_T == 0 ? 4 : 1));             \
   LOAD(VA, next, i, base_a, Index(r) * A.a_row + Index(k) * A.a_col)
 #define FETCH_B(next, i, e)                                                   \
-  uint k = min(k0 + k_b(e), A.k - (VB != 0 && B_T != 0 ? 4 : 1));             \
-  uint c = min(col0 + col_b(e), A.n - (VB != 0 && B_T == 0 ? 4 : 1));         \
+  uint k = min(k0 + k_b(e), A.K - (VB != 0 && B_T != 0 ? 4 : 1));             \
+  uint c = min(col0 + col_b(e), A.N - (VB != 0 && B_T == 0 ? 4 : 1));         \
   LOAD(VB, next, i, base_b, Index(k) * A.b_row + Index(c) * A.b_col)
 #if !BY_QUADS
 #define LOAD(VEC, next, i, from, at) ITEM(next, i) = load(from, at);
@@ -117,7 +117,7 @@ void sum_part(uint row0, uint col0, uint begin, uint end, bool inside) {
 
 void sum_tiles(uint row0, uint col0) {
   uint inside_end = k_begin;
-  if (INSIDE && k_begin < k_end && row0 + BM <= A.m && col0 + BN <= A.n) {
+  if (INSIDE && k_begin < k_end && row0 + BM <= A.M && col0 + BN <= A.N) {
     inside_end += (k_end - k_begin) / BK * BK;
     start_steps(row0, col0);
     sum_part(row0, col0, k_begin, inside_end, true);
@@ -128,7 +128,7 @@ void sum_tiles(uint row0, uint col0) {
 // Stores a quad of y; rows must be multiples of quads, and y is aligned to 16
 // bytes.
 #if BY_QUADS && !AXPBY
-#define WHOLE_QUADS (A.n % 4 == 0)
+#define WHOLE_QUADS (A.N % 4 == 0)
 void put_quad(Y_PTR y, uint r, uint c, vec4 q) {
   Index at = Y_AT(r, c);
 #if SPLIT
@@ -148,13 +148,13 @@ void put_tile(uint row0, uint col0) {
     [[unroll]] for (uint j = 0; j < TN; j += 4) {
       uint r = row0 + own_row(i), c = col0 + own_col(j);
       if (WHOLE_QUADS) {
-        if (r < A.m && c < A.n) {
+        if (r < A.M && c < A.N) {
           uint e = i * TN + j;
           put_quad(y, r, c, Quad(acc[e], acc[e + 1], acc[e + 2], acc[e + 3]));
         }
       } else {
         [[unroll]] for (uint q = 0; q < 4; ++q) {
-          if (r < A.m && c + q < A.n) {
+          if (r < A.M && c + q < A.N) {
             put(y, r, c + q, acc[i * TN + j + q]);
           }
         }
@@ -185,7 +185,7 @@ void put_tile(uint row0, uint col0) {
   [[dont_unroll]] for (uint e = gl_LocalInvocationIndex; e < BM * BN;
                        e += THREADS) {
     uint r = row0 + e / BN, c = col0 + e % BN;
-    if (r < A.m && c < A.n) {
+    if (r < A.M && c < A.N) {
       put(y, r, c, tile_y[e]);
     }
   }
@@ -193,7 +193,7 @@ void put_tile(uint row0, uint col0) {
 #endif
 
 void multiply(uint tile) {
-  uvec2 at = tile_at(tile);
+  uvec2 at = banded(tile);
   uint row0 = at.x * BM, col0 = at.y * BN;
   clear_acc();
   sum_tiles(row0, col0);

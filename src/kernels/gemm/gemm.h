@@ -1,8 +1,9 @@
-// Interfaces of dense products y = alpha * a b + beta * c of m x k and k x n
-// matrices: gemm.comp, gemm_coopmat.comp, gemm_fragments.comp,
-// gemm_skinny.comp, gemv.comp and gemv_axpy.comp.
+// Interfaces of dense products y = alpha * a b + beta * c of M x K and K x N
+// matrices: gemm.comp, rows_coopmat.comp, gemm_fragments.comp,
+// rows_skinny.comp, gemv.comp and gemv_axpy.comp.
 #include "common/fragments.h"
 #include "gemm/batch.h"
+#include "gemm/skinny_tile.h"
 
 BEGIN_INTERFACE
 
@@ -15,13 +16,16 @@ struct GemmArgs {
 #if AXPBY
   PTR(T_PTR, c)
 #endif
-#if BATCH == BATCH_GATHER
+#if BATCH == BATCH_GATHER || BATCH == BATCH_SORTED
   PTR(Ptr_u32, lhs)
   PTR(Ptr_u32, rhs)
 #endif
+#if BATCH == BATCH_SORTED
+  PTR(Ptr_u32, tiles) // sorted_tiles.h
+#endif
   PTR(Y_PTR, y)
-  uint m, n, k;
-  uint tiles_m, tiles_n; // workgroups per matrix
+  uint M, N, K;
+  uint m_tiles, n_tiles; // workgroups per matrix
   uint splits, k_split; // parts of k, and their length
   uint batches;
   uint transposed; // whether y is transposed (thin products)
@@ -69,7 +73,7 @@ struct CoopmatVariant {
   bool A_T, B_T, VA, VB;
   GEMM_FIELDS
   MATRIX_VARIANT(
-      "gemm/gemm_coopmat", GemmArgs, BM, BN, WM, WN, A_T, B_T, VA, VB,
+      "gemm/rows_coopmat", GemmArgs, BM, BN, WM, WN, A_T, B_T, VA, VB,
       GEMM_NAMES)
 };
 
@@ -95,27 +99,11 @@ struct FragmentsVariant {
       GEMM_NAMES, FRAGMENT_NAMES)
 };
 
-// A few dozen rows (m); unit stride along k in a and b.
-struct SkinnyVariant {
+// A few dozen rows; unit stride along k in a and b.
+struct SkinnyVariant : SkinnyTile {
   Type T;
-  uint SG;
-  uint FM, FN; // 16 x 16 fragments per subgroup, along m and n
-  uint WN, WK; // subgroups along n, and along k
   GEMM_FIELDS
-
-  constexpr uint rows() const {
-    return 16 * FM;
-  }
-  constexpr uint columns() const {
-    return 16 * FN * WN;
-  }
-  // Shared memory of the kernel, in bytes.
-  constexpr uint shared_memory() const {
-    uint a = 2 * (16 * FM * 3 + 4) * 16;
-    uint b = 2 * (16 * FN * 3 + 4) * 16;
-    return WK * (a + WN * (b + 1024));
-  }
-  COOPMAT_VARIANT("gemm/gemm_skinny", GemmArgs, FM, FN, WN, WK, GEMM_NAMES)
+  COOPMAT_VARIANT("gemm/rows_skinny", GemmArgs, FM, FN, WN, WK, GEMM_NAMES)
 };
 
 // Thin products: n <= NV.

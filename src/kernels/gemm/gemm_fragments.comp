@@ -1,10 +1,10 @@
 // Tiled product of 16-bit floats with fragment_tile.glsl, for NVIDIA's element
-// layout of matrices; otherwise as gemm_coopmat.comp. Rows of a (with A_T
+// layout of matrices; otherwise as rows_coopmat.comp. Rows of a (with A_T
 // columns) and columns of b are contiguous, in whole pieces of eight; tiles lie
 // inside the matrices, and k is a multiple of BK. With Y_T, y is written
 // transposed.
 #if Y_T
-#define Y_AT(r, c) (Index(c) * Index(A.m) + Index(r))
+#define Y_AT(r, c) (Index(c) * Index(A.M) + Index(r))
 #endif
 #include "gemm/product.glsl"
 
@@ -55,7 +55,7 @@ void put_eight(Y_PTR y, uint r, uint c, float v[8]) {
         A.beta * load(base_c, Index(r) * A.c_row + Index(c + e) * A.c_col);
   }
 #endif
-  Index at = Index(r) * Index(A.n) + Index(c);
+  Index at = Index(r) * Index(A.N) + Index(c);
   store_eight(uint64_t(y) + uint64_t(int64_t(at) * Y_SIZE), v);
 }
 #define PUT(r, c, v)                                                          \
@@ -65,9 +65,9 @@ void put_eight(Y_PTR y, uint r, uint c, float v[8]) {
 #endif
 
 void multiply(uint tile) {
-  uvec2 origin = tile_at(tile) * uvec2(BM, BN);
+  uvec2 origin = banded(tile) * uvec2(BM, BN);
   // The last tiles are shifted to lie inside and skip items of earlier tiles.
-  uint row0 = min(origin.x, A.m - BM), col0 = min(origin.y, A.n - BN);
+  uint row0 = min(origin.x, A.M - BM), col0 = min(origin.y, A.N - BN);
   uint wm = SUBGROUP % WM, wn = SUBGROUP / WM;
 
   MATRIX_C acc[FM * FN];

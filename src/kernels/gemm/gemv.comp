@@ -19,7 +19,7 @@ void multiply(uint tile) {
   T_PTR w[ROWS];
   [[unroll]] for (uint r = 0; r < ROWS; ++r) {
     // Rows beyond the last repeat it and are not stored.
-    uint row = min(row0 + r, A.m - 1);
+    uint row = min(row0 + r, A.M - 1);
     w[r] = MOVED(T, base_a, int64_t(row) * int64_t(A.a_row));
   }
 
@@ -43,7 +43,7 @@ void multiply(uint tile) {
     }
 #endif
     [[unroll]] for (uint v = 0; v < NV; ++v) {
-      Index at = Index(min(v, A.n - 1)) * A.b_col;
+      Index at = Index(min(v, A.N - 1)) * A.b_col;
       float xk[STEP];
 #if VB && VA
       Vec16 q = load16(base_b, int64_t(at) + int64_t(k));
@@ -73,7 +73,7 @@ void multiply(uint tile) {
   uint t = gl_LocalInvocationIndex;
   uint row = row0 + t % ROWS;
   uint v = t / ROWS;
-  if (t < VALUES && row < A.m && v < A.n) {
+  if (t < VALUES && row < A.M && v < A.N) {
     float sum = 0.0;
     for (uint s = 0; s < gl_NumSubgroups; ++s) {
       sum += partial[s * VALUES + t];

@@ -22,7 +22,7 @@ void multiply(uint tile) {
     acc[v] = vec4(0.0);
   }
 
-  if (row < A.m) {
+  if (row < A.M) {
     for (uint k0 = k_begin + slice; k0 < k_end; k0 += SPREAD * UNROLL) {
       vec4 wk[UNROLL];
       [[unroll]] for (uint u = 0; u < UNROLL; ++u) {
@@ -33,7 +33,7 @@ void multiply(uint tile) {
           wk[u] = load4(base_a, int64_t(Index(row) + Index(k) * A.a_col));
 #else
           [[unroll]] for (uint i = 0; i < 4; ++i) {
-            if (row + i < A.m) {
+            if (row + i < A.M) {
               wk[u][i] = load(
                   base_a, Index(row + i) * A.a_row + Index(k) * A.a_col);
             }
@@ -45,7 +45,7 @@ void multiply(uint tile) {
         uint k = k0 + u * SPREAD;
         if (k < k_end) {
           [[unroll]] for (uint v = 0; v < NV; ++v) {
-            Index at = Index(min(v, A.n - 1)) * A.b_col;
+            Index at = Index(min(v, A.N - 1)) * A.b_col;
             acc[v] += wk[u] * load(base_b, at + Index(k) * A.b_row);
           }
         }
@@ -61,7 +61,7 @@ void multiply(uint tile) {
     barrier();
     for (uint t = gl_LocalInvocationIndex; t < GROUP_ROWS; t += WG) {
       uint r = row0 + t;
-      if (r < A.m && v < A.n) {
+      if (r < A.M && v < A.N) {
         float sum = 0.0;
         [[unroll]] for (uint s = 0; s < SPREAD; ++s) {
           sum += sums[s * GROUP_ROWS + t];

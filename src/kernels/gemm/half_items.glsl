@@ -5,7 +5,7 @@
 // at the end. If an item is not exact after scaling, the tile is recomputed
 // without matrices.
 //
-// Both operands are contiguous along k. Include after matrix_tile.glsl.
+// Both operands are contiguous along k. Include before rows_tile.glsl.
 #pragma once
 
 #include "common/halves.glsl"
@@ -73,6 +73,8 @@ void stash_halves(uint k0) {
   STASH_HALVES(tile_b, next_b, LOADS_B, WIDTH_B, top_b, first_top_b, factor_b)
 }
 
+#define STASH_TILES(span, k0) stash_halves(k0);
+
 void begin_halves() {
   [[unroll]] for (uint i = 0; i < LOADS_A; ++i) {
     top_a[i] = NO_TOP;
@@ -85,6 +87,8 @@ void begin_halves() {
     inexact = 0;
   }
 }
+
+#define BEGIN_SUMS begin_halves();
 
 // Replaces the corner by OF(corner item, row, column) for the subgroup's
 // fragment (i, j).
@@ -140,10 +144,10 @@ uvec4 eight(T_PTR x, Index at) {
 }
 
 // Recomputes the tile item by item.
-void multiply_items(Y_PTR y, uint row0, uint col0) {
+void multiply_items(uint row0, uint col0) {
   for (uint e = INVOCATION; e < BM * BN; e += WG) {
     uint r = row0 + e / BN, c = col0 + e % BN;
-    if (r < A.m && c < A.n) {
+    if (r < A.M && c < A.N) {
       float sum = 0.0;
       Index a_at = Index(r) * A.a_row, b_at = Index(c) * A.b_col;
 #if VA && VB
@@ -165,7 +169,16 @@ void multiply_items(Y_PTR y, uint row0, uint col0) {
             load(base_a, a_at + Index(k)), load(base_b, b_at + Index(k)), sum);
       }
 #endif
-      put(y, r, c, sum);
+      put(y_base, r, c, sum);
     }
   }
 }
+
+// The condition is uniform in the workgroup.
+#define FINISH_SUMS(m0, n0)                                                   \
+  share_tops();                                                               \
+  if (inexact != 0) {                                                         \
+    multiply_items(m0, n0);                                                   \
+    return;                                                                   \
+  }
+#define FINISH_CORNER(corner, i, j) FILL_CORNER(corner, i, j, unscaled)

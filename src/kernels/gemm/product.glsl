@@ -12,7 +12,7 @@
 #endif
 // Index of y's item (r, c); a kernel may override it.
 #ifndef Y_AT
-#define Y_AT(r, c) (Index(r) * Index(A.n) + Index(c))
+#define Y_AT(r, c) (Index(r) * Index(A.N) + Index(c))
 #endif
 
 #include "gemm/gemm.h"
@@ -30,15 +30,7 @@ T_PTR base_c;
 
 // Computes block `tile` of a matrix.
 void multiply(uint tile);
-
-// Row and column of tile `tile`, in bands of eight rows, so that adjacent
-// workgroups share b in cache.
-uvec2 tile_at(uint tile) {
-  uint band = tile / (8 * A.tiles_n);
-  uint band_rows = min(8, A.tiles_m - band * 8);
-  uint in_band = tile - band * 8 * A.tiles_n;
-  return uvec2(band * 8 + in_band % band_rows, in_band / band_rows);
-}
+#include "gemm/bands.glsl"
 
 // The matrix of y that put() writes to.
 Y_PTR y_matrix() {
@@ -46,7 +38,7 @@ Y_PTR y_matrix() {
 #if SPLIT
   item += int64_t(split) * int64_t(A.batches);
 #endif
-  return MOVED(Y, A.y, item * (int64_t(A.m) * int64_t(A.n)));
+  return MOVED(Y, A.y, item * (int64_t(A.M) * int64_t(A.N)));
 }
 
 void put(Y_PTR y, uint r, uint c, Acc v) {
@@ -59,14 +51,14 @@ void put(Y_PTR y, uint r, uint c, Acc v) {
 
 void main() {
   uint group = group_index();
-  uint per_matrix = A.tiles_m * A.tiles_n;
+  uint per_matrix = A.m_tiles * A.n_tiles;
   // The condition is uniform in the workgroup.
   if (group < per_matrix * A.splits * A.batches) {
     uint outer = group / per_matrix;
     split = outer % A.splits;
     batch = outer / A.splits;
     k_begin = split * A.k_split;
-    k_end = min(A.k, k_begin + A.k_split);
+    k_end = min(A.K, k_begin + A.k_split);
     int64_t ao, bo, co;
     bool inside;
     batch_offsets(batch, ao, bo, co, inside);

@@ -42,6 +42,14 @@ MATRIX_C acc[FM * FN];
 MATRIX_C sums[FM * FN]; // sums of one group
 MATRIX_C a_sums[FM];
 #define PRODUCTS sums
+void clear_sums() {
+  [[unroll]] for (uint f = 0; f < FM * FN; ++f) {
+    sums[f] = MATRIX_C(0.0);
+  }
+  [[unroll]] for (uint i = 0; i < FM; ++i) {
+    a_sums[i] = MATRIX_C(0.0);
+  }
+}
 #else
 #define PRODUCTS acc
 #endif
@@ -184,4 +192,14 @@ void store_sums() {
       store_sum(m, n, sum);
     }
   }
+}
+
+// Computes tile (m, n) of y, from k_begin to k_end.
+void multiply_rows(uint m, uint n, uint k_begin) {
+  place(m * BM, n * BN);
+  [[unroll]] for (uint f = 0; f < FM * FN; ++f) {
+    acc[f] = MATRIX_C(0.0);
+  }
+  multiply_units(k_begin);
+  store_sums();
 }

@@ -3,29 +3,24 @@
 #pragma once
 
 #include "common/loops.glsl"
+#include "gemm/bands.glsl"
 
 // Computes rows m0 to end - 1 (at most BM) by the columns of the located matrix
 // from n0 on, over k_begin to k_end - 1. Called by the whole workgroup.
 void multiply(
     uint m0, uint n0, uint end, bool live, uint k_begin, uint k_end);
 
-// Row and column of tile i, in bands of eight rows, so that adjacent workgroups
-// share columns in cache.
-uvec2 banded(uint i) {
-  uint band = i / (8u * A.n_tiles);
-  uint band_rows = min(8u, A.m_tiles - band * 8u);
-  uint in_band = i - band * 8u * A.n_tiles;
-  return uvec2(band * 8u + in_band % band_rows, in_band / band_rows);
-}
-
 #if SORTED
+#ifndef GROUPS_IN_GRID
+#define GROUPS_IN_GRID A.groups
+#endif
 // Row i uses matrix rhs[i]; sorted_tiles.comp computed the tile boundaries. A
 // workgroup takes several tiles only if equal indices are not adjacent; tiles
 // never outnumber rows, which bounds the loop. The tile count is uniform in the
 // workgroup, so barriers are safe.
 void multiply_sorted(uint group) {
-  uvec2 tile = banded(min(group, A.groups - 1u));
-  uint count = group < A.groups ? load(A.tiles, 0) : 0u;
+  uvec2 tile = banded(min(group, GROUPS_IN_GRID - 1u));
+  uint count = group < GROUPS_IN_GRID ? load(A.tiles, 0) : 0u;
   uint i = tile.x;
   BOUNDED_WHILE(i < count, A.M) {
     // Lavapipe loads once more, without invocations (docs/dev/driver-bugs.md).

@@ -1,6 +1,6 @@
 // Stores a tile of cooperative matrices as rows of A.N items from y_base on,
-// through ROW_ITEM(); rows for which row_inside() is false become 0. SPLIT: as
-// floats from part_base on.
+// through ROW_ITEM(); rows for which row_inside() is false become 0. SPLIT and
+// AXPBY: through the kernel's store_item().
 #pragma once
 
 // Pieces of eight items of a fragment per invocation.
@@ -20,44 +20,53 @@ uint find_rows_inside(uint m0, uint end) {
   return bits;
 }
 
-// Stores a fragment from the subgroup's corner of `stage`; `inside_bits` has
-// one bit per piece.
+#ifndef Y_AT
+#define Y_AT(r, c) (uint64_t(r) * A.N + (c))
+#endif
+#ifndef FINISH_CORNER
+#define FINISH_CORNER(corner, i, j)
+#endif
+
+// Stores a fragment from the subgroup's corner of `stage`; `inside_bits` has one
+// bit per piece.
 void store_fragment(
     uint corner, uint m0, uint n0, uint end, bool live, uint inside_bits) {
+#if !SPLIT && !AXPBY
+  bool whole = A.N % 8u == 0 && (uint64_t(y_base) & 15ul) == 0ul;
   [[unroll]] for (uint e = 0; e < ITEMS_C; e += 8 * SG) {
     uint at = e + LANE * 8;
     uint m = m0 + at / MN;
     uint n = n0 + at % MN;
-#if ITEMS_C % (8 * SG)
-    if (at >= ITEMS_C) {
-      continue;
-    }
-#endif
-    if (live && m < end && n < A.N) {
-      uint64_t y_at = uint64_t(m) * A.N + n;
+    bool held = ITEMS_C % (8 * SG) == 0 || at < ITEMS_C;
+    if (live && held && m < end && n < A.N) {
       bool inside = (inside_bits >> (e / (8 * SG)) & 1u) != 0u;
-#if SPLIT
-      for (uint c = 0; c < 8 && n + c < A.N; ++c) {
-        store(Ptr_f32(part_base), y_at + c, stage[corner + at + c]);
-      }
-#else
-      if (A.N % 8u == 0) {
+      if (whole) {
         uvec4 q;
         [[unroll]] for (uint c = 0; c < 4; ++c) {
           q[c] = pack2(
               ROW_ITEM(inside, stage[corner + at + 2 * c]),
               ROW_ITEM(inside, stage[corner + at + 2 * c + 1]));
         }
-        Ptr_u32x4(uint64_t(y_base) + y_at * 2).v[0] = q;
+        uint64_t to = uint64_t(int64_t(Y_AT(m, n)) * 2);
+        Ptr_u32x4(uint64_t(y_base) + to).v[0] = q;
       } else {
         for (uint c = 0; c < 8 && n + c < A.N; ++c) {
           float sum = stage[corner + at + c];
-          store(y_base, y_at + c, ROW_ITEM(inside, sum));
+          store(y_base, Y_AT(m, n + c), ROW_ITEM(inside, sum));
         }
       }
-#endif
     }
   }
+#else
+  UNROLL for (uint e = 0; e < ITEMS_C; e += SG) {
+    uint at = e + LANE;
+    uint m = m0 + at / MN;
+    uint n = n0 + at % MN;
+    if (live && m < end && n < A.N) {
+      store_item(m, n, stage[corner + at]);
+    }
+  }
+#endif
 }
 
 // Stores the subgroup's fragments one by one through its corner of shared
@@ -70,6 +79,7 @@ void store_fragment(
       SYNC_SUBGROUP                                                           \
       STORE_C(acc[i * FN + j], stage, corner, MN);                            \
       SYNC_SUBGROUP                                                           \
+      FINISH_CORNER(corner, i, j)                                             \
       uint m = m0 + (wm * FM + i) * MM;                                       \
       uint n = n0 + (wn * FN + j) * MN;                                       \
       uint bits = rows_inside >> (i * PIECES);                                \

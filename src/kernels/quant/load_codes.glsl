@@ -1,4 +1,4 @@
-// Tiles of codes for rows_tile.glsl, w transposed. As in qmm_skinny.comp, codes
+// Tiles of codes for rows_tile.glsl, w transposed. As in load_skinny.glsl, codes
 // enter the product unscaled, exact in 16 bits, and a group's product is scaled
 // in float32. Here all subgroups share both tiles, and the sums of x for the
 // bias are computed as x is stored to shared memory.
@@ -76,7 +76,7 @@ void find_items() {
 }
 
 // Rows beyond the last repeat it and are not stored.
-void set_b(uint m0, uint end, uint n0) {
+void set_b(uint m0, uint end, uint n0, bool inside) {
   uint t = INVOCATION;
   [[unroll]] for (uint i = 0; i < RUNS; ++i) {
     uint e = t + i * WG;
@@ -107,7 +107,7 @@ uint own_x_group(uint i) {
 }
 #endif
 
-void fetch_b(uint span, uint k0, uint depth) {
+void fetch_b(uint span, uint k0, uint depth, bool inside) {
   [[unroll]] for (uint i = 0; i < RUNS; ++i) {
     uint64_t from = from_codes[i] + min(k0 + own_code(), depth - 32) / 8 * BITS;
     LOAD_RUN(next_codes[i], from)

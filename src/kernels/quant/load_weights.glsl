@@ -18,7 +18,7 @@ uint64_t from_group[RUNS];
 #endif
 uint first_column;
 
-void set_b(uint m0, uint end, uint n0) {
+void set_b(uint m0, uint end, uint n0, bool inside) {
   first_column = n0;
 #if TRANSPOSE
   [[unroll]] for (uint i = 0; i < RUNS; ++i) {
@@ -35,7 +35,7 @@ uint own_k(uint i) {
   return TRANSPOSE != 0 ? e % (BK / 16) * 16u : e / (BN / 16);
 }
 
-void fetch_b(uint span, uint k0, uint depth) {
+void fetch_b(uint span, uint k0, uint depth, bool inside) {
   [[unroll]] for (uint i = 0; i < RUNS; ++i) {
 #if TRANSPOSE
     uint at = min(k0 + own_k(i), depth - 16u);

@@ -1,6 +1,8 @@
-// Interfaces of quantized products: qmv, qvm, qmm and qmm_coopmat.
+// Interfaces of quantized products: qmv, qvm, qmm, and of
+// gemm/rows_coopmat and gemm/rows_skinny.
 #pragma once
 
+#include "gemm/skinny_tile.h"
 #include "quant/formats.h"
 
 // BATCH: addressing of the matrices of each product.
@@ -132,8 +134,20 @@ struct QmmCoopmatVariant : ProductVariant {
         WM * WN * units.shape.m * units.shape.n * 4;
   }
   MATRIX_VARIANT(
-      "quant/qmm_coopmat", ProductArgs, PRODUCT_MEMBERS, CODES, TRANSPOSE,
+      "gemm/rows_coopmat", ProductArgs, PRODUCT_MEMBERS, CODES, TRANSPOSE,
       FINITE_FIRST, SORTED, SPLIT, BM, BN, WM, WN, BK)
+};
+
+// A few dozen rows, w transposed.
+struct QmmSkinnyVariant : ProductVariant, SkinnyTile {
+  uint DEPTH; // units of k prefetched in registers
+
+  constexpr uint shared_memory() const {
+    uint groups = GROUP < 64 ? 64 / GROUP : 1;
+    return SkinnyTile::shared_memory(groups * 16 * FN * 8);
+  }
+  COOPMAT_VARIANT(
+      "gemm/rows_skinny", ProductArgs, PRODUCT_MEMBERS, FM, FN, WN, WK, DEPTH)
 };
 #endif
 

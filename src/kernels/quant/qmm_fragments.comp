@@ -13,7 +13,7 @@
 // are prefetched into registers.
 //
 // Codes have four bits. They enter the product unscaled, exact in 16 bits; a group's product is
-// scaled in float32, as in qmm_skinny.comp.
+// scaled in float32, as in load_skinny.glsl.
 //
 // qmm_fragments_fused.comp computes outputs of several matrices (fused.glsl).
 // With GATE half of a subgroup's fragments hold the gate product, half the up

@@ -191,11 +191,11 @@ GemmArgs<Index, Batch>
 gemm_args(const GemmPlan& plan, const GemmCall& call, const Batch& batch) {
   const GemmProblem& p = plan.problem;
   GemmArgs<Index, Batch> args{
-      .m = p.m,
-      .n = p.n,
-      .k = p.k,
-      .tiles_m = plan.tiles_m,
-      .tiles_n = plan.tiles_n,
+      .M = p.m,
+      .N = p.n,
+      .K = p.k,
+      .m_tiles = plan.tiles_m,
+      .n_tiles = plan.tiles_n,
       .splits = plan.splits,
       .k_split = plan.k_split,
       .batches = static_cast<uint32_t>(p.batches),
@@ -211,6 +211,16 @@ gemm_args(const GemmPlan& plan, const GemmCall& call, const Batch& batch) {
   set(args.b_row, args.b_col, p.b);
   set(args.c_row, args.c_col, p.c);
   return args;
+}
+
+// Calls f with a value of the type that offsets in a matrix have.
+template <typename F>
+void with_index(const GemmPlan& plan, F f) {
+  if (plan.large) {
+    f(int64_t{});
+  } else {
+    f(int32_t{});
+  }
 }
 
 // Runs the product, or computes the parts of a split one.
@@ -239,7 +249,7 @@ void run_product(
   }
   Work work{.flops = plan.flops()};
   Grid grid = linear(plan.groups());
-  auto launch = [&]<typename Index>(Index) {
+  with_index(plan, [&]<typename Index>(Index) {
     std::visit(
         [&](auto& variant, auto& b) {
           auto args = gemm_args<Index>(plan, call, b);
@@ -247,12 +257,7 @@ void run_product(
         },
         plan.variant,
         batch);
-  };
-  if (plan.large) {
-    launch(int64_t{});
-  } else {
-    launch(int32_t{});
-  }
+  });
 }
 
 // Sums the parts of a split product; only c's batch matters.
@@ -337,6 +342,57 @@ void run_gemm(StreamEncoder& enc, const GemmCall& call, array& out) {
   } else {
     run_product(enc, call, plan, batch, out);
   }
+}
+
+array sorted_tiles(StreamEncoder& enc, const array& rhs, uint32_t height) {
+  auto rows = static_cast<uint32_t>(rhs.size());
+  array tiles = enc.temporary({static_cast<int>(rows) + 2}, uint32);
+  enc.dispatch(
+      plan_sorted_tiles(enc.target(), rows),
+      {rhs},
+      {tiles},
+      SortedTilesArgs{rows, height},
+      Grid{});
+  return tiles;
+}
+
+bool run_sorted_gemm(StreamEncoder& enc, const GemmCall& call, array& out) {
+  const array &a = call.a, &b = call.b;
+  uint64_t rows = out.size() / out.shape(-1);
+  // Rows of a and matrices of b form one stack each.
+  if (a.shape(-2) != 1 || !a.flags().row_contiguous || b.ndim() != 3 ||
+      rows > INT32_MAX - 2) {
+    return false;
+  }
+  GemmProblem p{.type = type_of(out), .batch = BATCH_SORTED};
+  p.m = static_cast<uint32_t>(rows);
+  p.n = static_cast<uint32_t>(out.shape(-1));
+  p.k = static_cast<uint32_t>(a.shape(-1));
+  p.a = {a.shape(-1), 1};
+  p.b = matrix_strides(b);
+  p.a_aligned = a.offset() % 16 == 0;
+  int64_t b_pieces = b.strides(0) / 8;
+  p.b_aligned = b.offset() % 16 == 0 && b.strides(0) % 8 == 0 &&
+      std::llabs(b_pieces) <= INT32_MAX;
+  BatchSorted batch{
+      .b_pieces = static_cast<int32_t>(b_pieces),
+      .a_count = static_cast<uint32_t>(a.size() / p.k),
+      .b_count = static_cast<uint32_t>(b.shape(0))};
+  auto plan = plan_sorted_gemm(enc.target(), p, batch.b_count);
+  if (!plan) {
+    return false;
+  }
+  auto& variant = std::get<CoopmatVariant>(plan->variant);
+  array lhs = row_contiguous(*call.lhs, enc);
+  array rhs = row_contiguous(*call.rhs, enc);
+  array tiles = sorted_tiles(enc, rhs, variant.BM);
+  Work work{.flops = plan->flops()};
+  with_index(*plan, [&]<typename Index>(Index) {
+    auto args = gemm_args<Index>(*plan, call, batch);
+    Grid grid = linear(plan->groups());
+    enc.dispatch(variant, {a, b, lhs, rhs, tiles}, {out}, args, grid, work);
+  });
+  return true;
 }
 
 } // namespace mlx::core::vulkan

@@ -38,9 +38,9 @@ void sum_parts(
 array sorted_tiles(StreamEncoder& enc, const array& rhs, uint32_t height);
 
 // Writes `out`, which must be allocated, as run_gemm() does. Returns false and
-// does nothing for types, layouts and devices that gemm_sorted.comp does not
-// support, and if each matrix has few rows. `call` has indices, with equal
-// values of call.rhs adjacent.
+// does nothing for types, layouts and devices without matrix units for them,
+// and if each matrix has few rows. `call` has indices, with equal values of
+// call.rhs adjacent.
 bool run_sorted_gemm(StreamEncoder& enc, const GemmCall& call, array& out);
 
 } // namespace mlx::core::vulkan

@@ -236,20 +236,10 @@ bool plan_skinny(const Target& gpu, const GemmProblem& p, GemmPlan& plan) {
       gpu.caps.matrix_subgroup() != 32 || gpu.caps.shared_memory < 32768) {
     return false;
   }
-  SkinnyVariant v{.SG = 32, .FM = 1, .FN = 2, .WN = 1, .WK = 8};
-  if (p.m > 16) {
-    v.FM = p.m > 32 ? 4 : 2;
-    v.WN = 4;
-    v.WK = p.m > 32 ? 1 : 2;
-  } else if (ceil_div(p.n, 64) >= 2 * gpu.cores()) {
-    v.FN = 4; // wider ones read a less often
-    v.WK = 4;
-  }
-  while (v.WK > 1 && !fits(gpu.caps, v)) {
-    v.WK /= 2;
-  }
+  SkinnyVariant v{};
+  set_skinny(v, gpu, p.m, ceil_div(p.n, 64), true);
   plan.tiles_m = ceil_div(p.m, v.rows());
-  plan.tiles_n = ceil_div(p.n, v.columns());
+  plan.tiles_n = ceil_div(p.n, v.outputs());
   split_k(plan, gpu, t.split_skinny_k, 64);
   set_variant(plan, v);
   return true;
@@ -396,6 +386,18 @@ bool plan_fragments(
   return true;
 }
 
+CoopmatVariant matrix_variant(
+    const GemmProblem& p,
+    GemmPlan& plan,
+    const Tile& t,
+    const MatrixUnits& units) {
+  CoopmatVariant v{};
+  set_tile(v, t);
+  v = on_units(v, units, t.bm == 64 ? 256 : 128);
+  plan_operands(p, plan, v, 8);
+  return v;
+}
+
 // Tiles of matrix units, of this form if it is given; false if they cannot be
 // used.
 bool plan_coopmat(
@@ -421,10 +423,7 @@ bool plan_coopmat(
   TileParts t = form           ? TileParts{*form}
       : gpu.policy.timed_tiles ? timed_tile(gpu, p, narrow(units))
                                : estimated_tile(gpu, p, units);
-  CoopmatVariant v{};
-  set_tile(v, t.tile);
-  v = on_units(v, units, v.BM == 64 ? 256 : 128);
-  plan_operands(p, plan, v, 8);
+  auto v = matrix_variant(p, plan, t.tile, units);
   if (t.parts) {
     set_parts(plan, t.parts, 64);
   } else {
@@ -559,12 +558,14 @@ uint32_t most_sorted_tiles(uint64_t rows, uint64_t matrices, uint32_t height) {
   return static_cast<uint32_t>(rows / height + std::min(matrices, rows));
 }
 
-std::optional<SortedPlan> plan_sorted_gemm(
+std::optional<GemmPlan> plan_sorted_gemm(
     const Target& gpu,
-    const SortedProblem& p) {
+    const GemmProblem& problem,
+    uint32_t matrices) {
   auto& tuned = gpu.policy.gemm;
-  uint64_t together = p.rows / std::max(p.matrices, 1u);
-  if (!gpu.coopmat(p.type) || !p.aligned || p.rows < tuned.sorted_rows ||
+  auto [p, plan] = started(problem);
+  uint32_t together = p.m / std::max(matrices, 1u);
+  if (!gpu.coopmat(p.type) || p.m < tuned.sorted_rows ||
       together < tuned.sorted_expert_rows) {
     return std::nullopt;
   }
@@ -577,11 +578,14 @@ std::optional<SortedPlan> plan_sorted_gemm(
   if (narrow(units)) {
     t = few ? small_tile : medium_tile;
   }
-  GemmSortedVariant v{p.type, units, t.bm, t.bn, t.wm, t.wn, p.b_transposed};
-  return SortedPlan{
-      .variant = on_units(v, units, t.bm == 64 ? 256 : 128),
-      .m_tiles = most_sorted_tiles(p.rows, p.matrices, t.bm),
-      .n_tiles = ceil_div(p.n, t.bn)};
+  auto v = matrix_variant(p, plan, t, units);
+  if (!v.VA || !v.VB) {
+    return std::nullopt;
+  }
+  plan.tiles_m = most_sorted_tiles(p.m, matrices, v.BM);
+  set_parts(plan, 1, 64);
+  set_variant(plan, v);
+  return plan;
 }
 
 } // namespace mlx::core::vulkan

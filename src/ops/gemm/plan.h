@@ -7,7 +7,6 @@
 #include <variant>
 
 #include "kernels/gemm/gemm.h"
-#include "kernels/gemm/sorted.h"
 #include "kernels/gemm/sorted_tiles.h"
 #include "ops/candidates.h"
 #include "policy/policy.h"
@@ -84,22 +83,11 @@ std::vector<Named<GemmPlan>> gemm_candidates(
 SortedTilesVariant plan_sorted_tiles(const Target& gpu, uint32_t rows);
 uint32_t most_sorted_tiles(uint64_t rows, uint64_t matrices, uint32_t height);
 
-// Rows that are each multiplied by one of several k x n matrices.
-struct SortedProblem {
-  Type type = Type::f32;
-  uint32_t rows = 0, matrices = 0, n = 0, k = 0;
-  bool b_transposed = false; // b has unit stride along k
-  bool aligned = false; // 16-byte loads of a and b are possible
-};
-
-struct SortedPlan {
-  GemmSortedVariant variant;
-  uint32_t m_tiles = 0, n_tiles = 0; // workgroups; m_tiles is an upper bound
-};
-
+// A problem of BATCH_SORTED: m rows, each multiplied by one of `matrices`.
 // Empty if products row by row are faster or the only choice.
-std::optional<SortedPlan> plan_sorted_gemm(
+std::optional<GemmPlan> plan_sorted_gemm(
     const Target& gpu,
-    const SortedProblem& problem);
+    const GemmProblem& problem,
+    uint32_t matrices);
 
 } // namespace mlx::core::vulkan

@@ -169,7 +169,7 @@ QuantPlan plan_vecmat(const Target& gpu, const QuantShape& s) {
       .n_tiles = ceil_div(s.n, 8 * v.TX)};
 }
 
-// Whether qmm_skinny is used (docs/lab/2026-11-26-rows.md). Small groups
+// Whether gemm/rows_skinny is used (docs/lab/2026-11-26-rows.md). Small groups
 // slow it down more than rows of x, because each group's product is scaled.
 bool takes_skinny(const Target& gpu, const Typed& s) {
   auto& t = gpu.policy.quant;
@@ -323,30 +323,10 @@ QuantPlan plan_tall(const Target& gpu, const QuantShape& s) {
 }
 
 QuantPlan plan_skinny(const Target& gpu, const QuantShape& s) {
-  QmmSkinnyVariant v{s.common, gpu.caps.matrix_subgroup()};
-  v.FN = 2;
-  if (s.m <= 16) {
-    v.FM = v.WN = 1;
-    v.WK = 8;
-    v.DEPTH = 2;
-    // Wider fragments read x less often.
-    if (s.batch * ceil_div(s.n, 64) >= 2 * uint64_t(gpu.cores())) {
-      v.FN = 4;
-      v.WK = 4;
-    }
-  } else {
-    // Subgroups share x, and k too if outputs are few, because the loop over k
-    // then takes the most time.
-    bool many = s.batch * ceil_div(s.n, 64) >= gpu.cores();
-    bool tall = s.m > 32 && many;
-    v.FM = tall ? 4 : 2;
-    v.WN = s.m <= 32 && !many ? 2 : 4;
-    v.WK = tall ? 1 : v.WN == 2 ? 4 : 2;
-    v.DEPTH = 1;
-  }
-  while (v.WK > 1 && !fits(gpu.caps, v)) {
-    v.WK /= 2;
-  }
+  QmmSkinnyVariant v{s.common};
+  v.DEPTH = s.m <= 16 ? 2 : 1;
+  uint64_t groups = s.batch * ceil_div(s.n, 64);
+  set_skinny(v, gpu, s.m, groups, groups >= gpu.cores());
   return in_tiles(v, s, v.rows(), v.outputs());
 }
 
@@ -418,7 +398,7 @@ Tile weights_tile(const Target& gpu, const Typed& s) {
   return saves(small, best) ? small : best;
 }
 
-// qmm_coopmat with codes, or with weights.
+// Tiles of codes, or of weights.
 QmmCoopmatVariant coopmat_variant(
     const Typed& s,
     const MatrixUnits& units,

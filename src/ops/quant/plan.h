@@ -9,7 +9,6 @@
 #include "kernels/quant/product.h"
 #include "kernels/quant/qmm_dot.h"
 #include "kernels/quant/qmm_fragments.h"
-#include "kernels/quant/qmm_skinny.h"
 #include "kernels/quant/qmm_tall.h"
 #include "ops/candidates.h"
 #include "policy/policy.h"

@@ -1,6 +1,10 @@
-// Product of a few dozen rows with a matrix stored along k (a linear layer) by
-// skinny_tile.glsl; otherwise as gemm.comp. a is contiguous along k too, and both
-// consist of aligned groups of eight items, none across an edge.
+// Product of a few dozen rows of 16-bit floats and a matrix stored along k (a
+// linear layer), by skinny_tile.glsl. The matrix is quantized if BITS is defined;
+// else as gemm.comp, and rows of both consist of aligned groups of eight items,
+// none across an edge.
+#ifdef BITS
+#include "quant/load_skinny.glsl"
+#else
 #include "gemm/product.glsl"
 #define DEPTH 1
 #define CHUNK_OF(c, s) (2 * (s) + (c))
@@ -11,13 +15,13 @@
 uvec4 next_b[LOADS_B];
 
 uint64_t row_address(uint m) {
-  return uint64_t(MOVED(T, base_a, int64_t(min(m, A.m - 1)) * int64_t(A.a_row)));
+  return uint64_t(MOVED(T, base_a, int64_t(min(m, A.M - 1)) * int64_t(A.a_row)));
 }
 
 void fetch_b(uint d, uint k0) {
   [[unroll]] for (uint i = 0; i < LOADS_B; ++i) {
     Load l = LOAD_OF_B(i);
-    int64_t at = int64_t(min(n0 + l.row, A.n - 1)) * int64_t(A.b_col);
+    int64_t at = int64_t(min(n0 + l.row, A.N - 1)) * int64_t(A.b_col);
     next_b[i] = eight(uint64_t(MOVED(T, base_b, at)), k0 + l.k);
   }
 }
@@ -30,19 +34,15 @@ void stash_b(uint d, uint s) {
   }
 }
 
-Y_PTR y;
+Y_PTR y_base;
 void store_sum(uint r, uint c, float sum) {
-  if (r < A.m && c < A.n) {
-    put(y, r, c, sum);
+  if (r < A.M && c < A.N) {
+    put(y_base, r, c, sum);
   }
 }
 
 void multiply(uint tile) {
-  place(tile % A.tiles_m * BM, tile / A.tiles_m * BN);
-  [[unroll]] for (uint f = 0; f < FM * FN; ++f) {
-    acc[f] = MATRIX_C(0.0);
-  }
-  multiply_units(k_begin);
-  y = y_matrix();
-  store_sums();
+  y_base = y_matrix();
+  multiply_rows(tile % A.m_tiles, tile / A.m_tiles, k_begin);
 }
+#endif

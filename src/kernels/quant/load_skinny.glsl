@@ -1,4 +1,4 @@
-// y = x @ W^T for a few dozen rows of 16-bit x, by gemm/skinny_tile.glsl.
+// y = x @ W^T for a few dozen rows of x: a part of gemm/rows_skinny.comp.
 //
 // Codes enter the product unscaled, exact in 16 bits, and a group's product is
 // scaled in float32: more accurate than rounded weights and fewer instructions.
@@ -121,13 +121,8 @@ void scale_sums(uint g) {
         acc[i * FN + j][e] = sum;
       }
     }
-    [[unroll]] for (uint i = 0; i < FM; ++i) {
-      sums[i * FN + j] = MATRIX_C(0.0);
-    }
   }
-  [[unroll]] for (uint i = 0; i < FM; ++i) {
-    a_sums[i] = MATRIX_C(0.0);
-  }
+  clear_sums();
 }
 
 bool live; // whether the tile is stored, see own_tile()
@@ -155,19 +150,12 @@ void main() {
   live = tile.live;
   k_end = A.K;
   own_side = gl_SubgroupID * SIDES;
+  lane = gl_SubgroupInvocationID;
+  take_code_base(A.K);
+  find_columns();
+  clear_sums();
   // Tiles with the same weights are adjacent in dispatch order, for cache
   // reuse.
   uint i = tile.m * A.n_tiles + tile.n;
-  place(i % A.m_tiles * BM, i / A.m_tiles * BN);
-  take_code_base(A.K);
-  find_columns();
-  [[unroll]] for (uint f = 0; f < FM * FN; ++f) {
-    acc[f] = MATRIX_C(0.0);
-    sums[f] = MATRIX_C(0.0);
-  }
-  [[unroll]] for (uint f = 0; f < FM; ++f) {
-    a_sums[f] = MATRIX_C(0.0);
-  }
-  multiply_units(0);
-  store_sums();
+  multiply_rows(i % A.m_tiles, i / A.m_tiles, 0);
 }
