@@ -42,14 +42,6 @@ MATRIX_C acc[FM * FN];
 MATRIX_C sums[FM * FN]; // sums of one group
 MATRIX_C a_sums[FM];
 #define PRODUCTS sums
-void clear_sums() {
-  [[unroll]] for (uint f = 0; f < FM * FN; ++f) {
-    sums[f] = MATRIX_C(0.0);
-  }
-  [[unroll]] for (uint i = 0; i < FM; ++i) {
-    a_sums[i] = MATRIX_C(0.0);
-  }
-}
 #else
 #define PRODUCTS acc
 #endif
@@ -199,6 +191,12 @@ void multiply_rows(uint m, uint n, uint k_begin) {
   place(m * BM, n * BN);
   [[unroll]] for (uint f = 0; f < FM * FN; ++f) {
     acc[f] = MATRIX_C(0.0);
+#if SCALED_SUMS
+    sums[f] = MATRIX_C(0.0);
+  }
+  [[unroll]] for (uint i = 0; i < FM; ++i) {
+    a_sums[i] = MATRIX_C(0.0);
+#endif
   }
   multiply_units(k_begin);
   store_sums();

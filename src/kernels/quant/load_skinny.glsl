@@ -121,8 +121,13 @@ void scale_sums(uint g) {
         acc[i * FN + j][e] = sum;
       }
     }
+    [[unroll]] for (uint i = 0; i < FM; ++i) {
+      sums[i * FN + j] = MATRIX_C(0.0);
+    }
   }
-  clear_sums();
+  [[unroll]] for (uint i = 0; i < FM; ++i) {
+    a_sums[i] = MATRIX_C(0.0);
+  }
 }
 
 bool live; // whether the tile is stored, see own_tile()
@@ -153,7 +158,6 @@ void main() {
   lane = gl_SubgroupInvocationID;
   take_code_base(A.K);
   find_columns();
-  clear_sums();
   // Tiles with the same weights are adjacent in dispatch order, for cache
   // reuse.
   uint i = tile.m * A.n_tiles + tile.n;
