@@ -224,10 +224,10 @@ void Memory::list(Buffer& b) {
   }
 }
 
-uint64_t Memory::room_to_spill() {
+uint64_t Memory::room_to_spill(Buffer::Spill how) {
   uint64_t most =
       std::clamp(budget() / most_step_part, least_spill, most_spill);
-  return most - std::min<uint64_t>(most, spilled_[size_t(Buffer::Spill::Made)]);
+  return most - std::min<uint64_t>(most, spilled_[size_t(how)]);
 }
 
 // The device has no room for its side of what the host made.

@@ -255,8 +255,9 @@ class Memory {
   // `over` allows to exceed the budget.
   void make_first_side(Buffer& buffer, bool over);
   // Bytes that a full card may still put into the host's memory: of new arrays
-  // and weights, and of idle ones, to which half of it may go.
-  uint64_t room_to_spill();
+  // and weights, of those that recent batches used, and of idle ones, to which
+  // half of it may go.
+  uint64_t room_to_spill(Buffer::Spill how = Buffer::Spill::Made);
   uint64_t room_for_idle();
   // Called under mirror_mutex_.
   void spilled(Buffer& buffer, Buffer::Spill how);

@@ -78,7 +78,8 @@ Memory::begin_moves(Batch& batch, uint64_t bytes, bool lately) {
         !m.cpu_writer.event && b->kind == BufferKind::DeviceBorn) {
       idle.emplace_back(b->weight_, used, b);
     }
-    if (b->spill_ == Buffer::Spill::Made && !b->weight_ && used < recent) {
+    if (!lately && b->spill_ == Buffer::Spill::Made && !b->weight_ &&
+        used < recent) {
       end_spill(*b); // it is idle where it was made
       b->spill_ = Buffer::Spill::Moved;
       spilled_[size_t(b->spill_)] += b->size;
@@ -86,7 +87,9 @@ Memory::begin_moves(Batch& batch, uint64_t bytes, bool lately) {
   }
   std::sort(idle.begin(), idle.end());
   uint64_t moved = 0, weights = 0;
-  uint64_t room = room_to_spill(), room_idle = room_for_idle();
+  uint64_t room = room_to_spill();
+  uint64_t room_idle =
+      lately ? room_to_spill(Buffer::Spill::Moved) : room_for_idle();
   for (auto [weight, used, b] : idle) {
     uint64_t least = weight ? bytes : std::max(bytes, turn_bytes);
     uint64_t after = (weight ? weights : moved) + b->size;

@@ -43,6 +43,11 @@ void store_sum(uint r, uint c, float sum) {
 
 void multiply(uint tile) {
   y_base = y_matrix();
-  multiply_rows(tile % A.m_tiles, tile / A.m_tiles, k_begin);
+  place(tile % A.m_tiles * BM, tile / A.m_tiles * BN);
+  [[unroll]] for (uint f = 0; f < FM * FN; ++f) {
+    acc[f] = MATRIX_C(0.0);
+  }
+  multiply_units(k_begin);
+  store_sums();
 }
 #endif

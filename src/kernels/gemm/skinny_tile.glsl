@@ -185,19 +185,3 @@ void store_sums() {
     }
   }
 }
-
-// Computes tile (m, n) of y, from k_begin to k_end.
-void multiply_rows(uint m, uint n, uint k_begin) {
-  place(m * BM, n * BN);
-  [[unroll]] for (uint f = 0; f < FM * FN; ++f) {
-    acc[f] = MATRIX_C(0.0);
-#if SCALED_SUMS
-    sums[f] = MATRIX_C(0.0);
-  }
-  [[unroll]] for (uint i = 0; i < FM; ++i) {
-    a_sums[i] = MATRIX_C(0.0);
-#endif
-  }
-  multiply_units(k_begin);
-  store_sums();
-}
