@@ -225,8 +225,8 @@ void Memory::list(Buffer& b) {
 }
 
 uint64_t Memory::room_to_spill(Buffer::Spill how) {
-  uint64_t most =
-      std::clamp(budget() / most_step_part, least_spill, most_spill);
+  uint64_t part = how == Buffer::Spill::Lately ? 2 : most_step_part;
+  uint64_t most = std::clamp(budget() / part, least_spill, most_spill);
   return most - std::min<uint64_t>(most, spilled_[size_t(how)]);
 }
 

@@ -105,7 +105,7 @@ struct Buffer : PinState { // the pin of the batches that use it
   std::atomic<uint64_t> used_{stays}; // the last batch; `stays`: does not move
   bool listed_ = false; // in Memory::movable_
   bool weight_ = false; // of a file: moves if nothing else is idle
-  enum class Spill : uint8_t { No, Made, Moved };
+  enum class Spill : uint8_t { No, Made, Lately, Idle };
   Spill spill_ = Spill::No; // in which of Memory::spilled_ its size counts
 };
 
@@ -235,7 +235,8 @@ class Memory {
 
  private:
   // Weights and new arrays that a full card puts into the host's memory: a
-  // third of the budget within these bounds. Drivers take 0.3 ms for each MiB.
+  // third of the budget within these bounds; arrays of recent batches: half.
+  // Drivers take 0.3 ms for each MiB.
   static constexpr uint64_t least_spill = 256 << 20, most_spill = 4ull << 30;
 
   // Calls f(last_try) until it succeeds or nothing more can be freed. The last
@@ -283,7 +284,7 @@ class Memory {
   bool guarded_ = false; // buffers in device memory have red zones
   mutable std::mutex mirror_mutex_; // guards all mirrors, and movable_
   std::unordered_set<Buffer*> movable_;
-  std::atomic<uint64_t> spilled_[3]{}; // bytes by Buffer::Spill
+  std::atomic<uint64_t> spilled_[4]{}; // bytes by Buffer::Spill
   std::mutex batches_mutex_; // guards the members below
   uint64_t last_serial_ = 0;
   // Of bring_back(), under mirror_mutex_: the batch of the last array, bytes of

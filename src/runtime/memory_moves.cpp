@@ -42,6 +42,7 @@ struct Memory::Move {
   std::shared_ptr<Buffer::Mirror> mirror;
   Allocation host;
   uint32_t stream;
+  Buffer::Spill how;
 };
 
 void Memory::begin_batch(Batch& batch) {
@@ -68,6 +69,7 @@ Memory::begin_moves(Batch& batch, uint64_t bytes, bool lately) {
     }
     recent = lately ? begun : recent;
   }
+  auto later = lately ? Buffer::Spill::Lately : Buffer::Spill::Idle;
   std::vector<std::tuple<bool, uint64_t, Buffer*>> idle;
   for (auto* b : movable_) {
     auto& m = *b->mirror_;
@@ -78,18 +80,19 @@ Memory::begin_moves(Batch& batch, uint64_t bytes, bool lately) {
         !m.cpu_writer.event && b->kind == BufferKind::DeviceBorn) {
       idle.emplace_back(b->weight_, used, b);
     }
-    if (!lately && b->spill_ == Buffer::Spill::Made && !b->weight_ &&
-        used < recent) {
-      end_spill(*b); // it is idle where it was made
-      b->spill_ = Buffer::Spill::Moved;
-      spilled_[size_t(b->spill_)] += b->size;
+    bool counts = lately
+        ? b->spill_ == Buffer::Spill::Made && b->size <= room_to_spill(later)
+        : b->spill_ != Buffer::Spill::No;
+    if (counts && !b->weight_ && used < recent) { // it rests where it is
+      end_spill(*b);
+      b->spill_ = later;
+      spilled_[size_t(later)] += b->size;
     }
   }
   std::sort(idle.begin(), idle.end());
   uint64_t moved = 0, weights = 0;
   uint64_t room = room_to_spill();
-  uint64_t room_idle =
-      lately ? room_to_spill(Buffer::Spill::Moved) : room_for_idle();
+  uint64_t room_idle = lately ? room_to_spill(later) : room_for_idle();
   for (auto [weight, used, b] : idle) {
     uint64_t least = weight ? bytes : std::max(bytes, turn_bytes);
     uint64_t after = (weight ? weights : moved) + b->size;
@@ -101,7 +104,8 @@ Memory::begin_moves(Batch& batch, uint64_t bytes, bool lately) {
     if (b->used_ != used) {
       continue;
     }
-    Move move{b, b->mirror_, {}, batch.stream_id};
+    auto how = weight ? Buffer::Spill::Made : later;
+    Move move{b, b->mirror_, {}, batch.stream_id, how};
     try {
       move.host =
           allocations_.create(b->size, types_.in_place, HostUse::Array, false);
@@ -120,11 +124,11 @@ Memory::begin_moves(Batch& batch, uint64_t bytes, bool lately) {
 
 uint64_t Memory::room_for_idle() {
   uint64_t most = budget_in_place() / 2;
-  return most -
-      std::min<uint64_t>(
-             most,
-             spilled_[size_t(Buffer::Spill::Made)] +
-                 spilled_[size_t(Buffer::Spill::Moved)]);
+  uint64_t all = 0;
+  for (auto& bytes : spilled_) {
+    all += bytes;
+  }
+  return most - std::min(most, all);
 }
 
 void Memory::spilled(Buffer& b, Buffer::Spill how) {
@@ -146,7 +150,7 @@ void Memory::end_move(Move& move, bool copied) {
     auto& b = *move.buffer;
     std::swap(b.device_, move.host);
     b.kind = BufferKind::Shared;
-    spilled(b, b.weight_ ? Buffer::Spill::Made : Buffer::Spill::Moved);
+    spilled(b, move.how);
   }
   m.moving = m.moving == move.stream ? 0 : m.moving;
   if (!device_.timeline().runs_unwatched()) { // else both may be in use
