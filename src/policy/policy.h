@@ -193,7 +193,7 @@ struct Policy {
   // taken.
   bool timed_tiles = false;
   bool packs_halves = true; // f16 matrices take packed rows of bf16
-  bool finite_first = true; // tiles of weights test for NaN first
+  bool finite_first = true; // tiles of weights test for finite items first
   bool vector_tiles = true; // qmm loads four items of x at once
   bool dot_row = false; // a row of x takes integer dot products
   bool fragment_codes = true; // qmm_fragments and qmm_tall are used

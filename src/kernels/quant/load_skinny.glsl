@@ -158,10 +158,10 @@ void main() {
   lane = gl_SubgroupInvocationID;
   take_code_base(A.K);
   find_columns();
-  // Tiles with the same weights are adjacent in dispatch order, for cache
-  // reuse. Sums that another function clears are slow on NVIDIA.
+  // Adjacent workgroups have the same weights, for cache reuse.
   uint i = tile.m * A.n_tiles + tile.n;
   place(i % A.m_tiles * BM, i / A.m_tiles * BN);
+  // NVIDIA's compiler makes sums slow that another function clears.
   [[unroll]] for (uint f = 0; f < FM * FN; ++f) {
     acc[f] = MATRIX_C(0.0);
     sums[f] = MATRIX_C(0.0);

@@ -169,8 +169,8 @@ QuantPlan plan_vecmat(const Target& gpu, const QuantShape& s) {
       .n_tiles = ceil_div(s.n, 8 * v.TX)};
 }
 
-// Whether gemm/rows_skinny is used (docs/lab/2026-11-26-rows.md). Small groups
-// slow it down more than rows of x, because each group's product is scaled.
+// Returns whether gemm/rows_skinny is used (docs/lab/2026-11-26-rows.md). Small
+// groups slow it down more than rows of x do, as it scales each one's product.
 bool takes_skinny(const Target& gpu, const Typed& s) {
   auto& t = gpu.policy.quant;
   // RADV spills with more rows on gfx1151 and gfx1100.
