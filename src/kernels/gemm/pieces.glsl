@@ -46,18 +46,22 @@ struct Steps {
     next[i] = k0 + K_OF(i, WIDTH, ALONG_K) < depth ? next[i] : uvec4(0);      \
   }
 
-// Item by item, zero beyond the last line and beyond depth.
+// Item by item, at clamped places, so that all loads are under way at once; zero
+// beyond depth.
 #define FETCH_ITEMS(                                                          \
     next, base, first, lines, line_stride, k_stride, WIDTH, ALONG_K)          \
   [[unroll]] for (uint i = 0; i < next.length(); ++i) {                       \
-    next[i] = uvec4(0);                                                       \
+    uint line = min(first + LINE_OF(i, WIDTH, ALONG_K), lines - 1);           \
+    uint k = k0 + K_OF(i, WIDTH, ALONG_K);                                    \
+    uint last = ALONG_K ? depth - 1 : lines - 1;                              \
+    uint x[8];                                                                \
     [[unroll]] for (uint e = 0; e < 8; ++e) {                                 \
-      uint line = first + LINE_OF(i, WIDTH, ALONG_K) + (ALONG_K ? 0 : e);     \
-      uint k = k0 + K_OF(i, WIDTH, ALONG_K) + (ALONG_K ? e : 0);              \
-      if (line < lines && k < depth) {                                        \
-        Index at = Index(line) * line_stride + Index(k) * k_stride;           \
-        uint x = Ptr_u16(uint64_t(base) + uint64_t(int64_t(at) * 2)).v[0];    \
-        next[i][e / 2] |= x << (16 * (e % 2));                                \
-      }                                                                       \
+      uint at_line = ALONG_K ? line : min(line + e, last);                    \
+      uint at_k = ALONG_K ? min(k + e, last) : min(k, depth - 1);             \
+      Index at = Index(at_line) * line_stride + Index(at_k) * k_stride;       \
+      x[e] = Ptr_u16(uint64_t(base) + uint64_t(int64_t(at) * 2)).v[0];        \
+      x[e] = k + (ALONG_K ? e : 0) < depth ? x[e] : 0u;                       \
     }                                                                         \
+    next[i] = uvec4(x[0], x[2], x[4], x[6]) |                                 \
+        uvec4(x[1], x[3], x[5], x[7]) << 16;                                  \
   }

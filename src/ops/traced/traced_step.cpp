@@ -22,16 +22,6 @@ bool unscheduled(const array& a) {
   return a.has_primitive() && a.status() == array::Status::unscheduled;
 }
 
-// How many hold an array. An explicit instantiation may name a private member.
-long holders(const array& a);
-template <auto description>
-struct Reach {
-  friend long holders(const array& a) {
-    return (a.*description).use_count();
-  }
-};
-template struct Reach<&array::array_desc_>;
-
 // What Late makes is a small graph.
 void evaluate_graph(array& a, StreamEncoder& encoder) {
   if (unscheduled(a)) {
@@ -103,8 +93,6 @@ class TracedStep::Recorder {
     slots_.emplace(a.id(), slot);
     step_.slots_.push_back(content);
     step_.constant_.push_back(constant);
-    array like(a.shape(), a.dtype(), nullptr, {});
-    step_.spares_.push_back({like, like});
     return slot;
   }
 
@@ -375,17 +363,16 @@ void TracedStep::evaluate_nodes(const Positions& at) {
       inputs.clear();
       evaluate_graph(made[0], encoder);
     } else {
-      make_outputs(node, made);
-      vulkan::evaluate(*node.primitive, inputs, made, encoder);
-      for (size_t i = 0; i < inputs.size(); ++i) {
-        // A primitive may have put another array in its place.
-        auto& spare = spares_[node.inputs[i].slot];
-        if (inputs[i].id() == spare.id && holders(inputs[i]) == 1) {
-          inputs[i].copy_shared_buffer(spare.like);
-          spare.unused = std::move(inputs[i]);
-          spare.is_there = true;
-        }
+      for (size_t i = 0; i < node.shapes.size(); ++i) {
+        // Some of MLX's kernels ask the output's primitive for the stream.
+        made.emplace_back(
+            node.shapes[i],
+            node.dtypes[i],
+            node.primitive,
+            std::vector<array>{});
+        made[i].set_status(array::Status::available);
       }
+      vulkan::evaluate(*node.primitive, inputs, made, encoder);
       inputs.clear();
     }
     for (size_t i = 0; i < node.outputs.size(); ++i) {
@@ -395,25 +382,6 @@ void TracedStep::evaluate_nodes(const Positions& at) {
     }
     made.clear();
     wait_for_room(stream_);
-  }
-}
-
-// Without values; the last step's arrays where nobody held them.
-void TracedStep::make_outputs(const Node& node, std::vector<array>& made) {
-  for (size_t i = 0; i < node.shapes.size(); ++i) {
-    auto slot = node.outputs[i];
-    auto* spare = slot != none ? &spares_[slot] : nullptr;
-    if (spare && std::exchange(spare->is_there, false)) {
-      made.push_back(std::move(spare->unused));
-      continue;
-    }
-    // Some of MLX's kernels ask the output's primitive for the stream.
-    made.emplace_back(
-        node.shapes[i], node.dtypes[i], node.primitive, std::vector<array>{});
-    made[i].set_status(array::Status::available);
-    if (spare) {
-      spare->id = made[i].id();
-    }
   }
 }
 

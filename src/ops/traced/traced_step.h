@@ -140,13 +140,6 @@ class TracedStep : public std::enable_shared_from_this<TracedStep> {
 
   class Whole;
   class Part;
-  // The array of a slot, without data between two steps, and one like it.
-  struct Spare {
-    array like, unused;
-    bool is_there = false;
-    uintptr_t id = 0; // of the array that the node made
-  };
-
   // An output is an input, or has the shape of an input, or one of its own.
   struct Output {
     Operand operand;
@@ -167,7 +160,6 @@ class TracedStep : public std::enable_shared_from_this<TracedStep> {
   // The outputs. Takes the inputs, so that they can be donated.
   std::vector<array> evaluate(std::vector<array>& inputs, const Positions& at);
   void evaluate_nodes(const Positions& at);
-  void make_outputs(const Node& node, std::vector<array>& made);
   void clear();
 
   Stream stream_;
@@ -178,7 +170,6 @@ class TracedStep : public std::enable_shared_from_this<TracedStep> {
   std::vector<Room> rooms_;
   std::vector<array> slots_; // empty between steps, but for constants
   std::vector<bool> constant_; // by slot
-  std::vector<Spare> spares_; // by slot
   std::vector<Watched> watched_;
   std::mutex evaluating_;
 };
