@@ -343,9 +343,10 @@ def full_modes(build: Path) -> list[Step]:
 
 
 EXECUTED_CHIPS = ("navi21", "navi31", "gfx1151", "gfx1201")
-# What plans see a class of device in (MLX_VK_TEST=plans=CLASS).
+# What plans see a class of device in (MLX_VK_TEST=plans=CLASS, a file of src/policy).
 PLANNED = "sdpa or matmul or addmm or mm or norm"
-CLASSES = ("nvidia", "amd", "intel", "apple", "adreno", "least")
+CLASSES = {path.stem for path in (ROOT / "src" / "policy").glob("*.cpp")}
+CLASSES -= {"policy", "software"}
 
 
 def executed(build: Path) -> list[Step]:
@@ -377,7 +378,7 @@ def executed(build: Path) -> list[Step]:
         command, env = lab("lavapipe", *pytest(CASES)), lanes(count)
         name = f"cases, {count} lanes"
         steps.append(Step("lavapipe", name, command, "junit", env, hours))
-    for name in CLASSES:
+    for name in sorted(CLASSES):
         command = lab("lavapipe", *pytest(CASES, "-k", PLANNED))
         env = {**lanes(8), "MLX_VK_TEST": f"plans={name}"}
         steps.append(Step("lavapipe", f"plans {name}", command, "junit", env, hours))

@@ -121,7 +121,9 @@ class StreamEncoder {
       Grid grid,
       const Work& work = {},
       const Descriptor& what = {}) {
-    dispatch(pipelines().get(variant), inputs, outputs, args, grid, work, what);
+    const Kernel& kernel = pipelines().get(variant);
+    dispatch_bytes(
+        kernel, inputs, outputs, &args, sizeof args, grid, work, what);
   }
   // The same for operands that are bound.
   template <KernelVariant V, typename Args>

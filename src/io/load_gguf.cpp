@@ -14,6 +14,7 @@
 #include "mlx/primitives.h"
 #include "mlx/transforms.h"
 #include "mlx/utils.h"
+#include "vk/integers.h"
 
 namespace mlx::core {
 
@@ -415,7 +416,7 @@ GGUFLoad load_gguf(const std::string& path, StreamOrDevice s) {
   for (uint64_t i = 0; i < tensors; ++i) {
     list.push_back(read_tensor(in));
   }
-  uint64_t base = (in.at() + alignment - 1) / alignment * alignment;
+  uint64_t base = vulkan::round_up(in.at(), alignment);
   for (const auto& t : list) {
     load_tensor(file, base, t, stream, arrays);
   }

@@ -5,6 +5,7 @@
 
 #include "mlx/ops.h"
 #include "mlx/transforms.h"
+#include "vk/integers.h"
 
 namespace mlx::core {
 
@@ -160,7 +161,7 @@ void save_gguf(
     write_metadata(out, key, value);
   }
   auto padded = [](uint64_t n) {
-    return (n + default_alignment - 1) / default_alignment * default_alignment;
+    return vulkan::round_up(n, default_alignment);
   };
   uint64_t offset = 0;
   for (const auto& [name, a] : arrays) {

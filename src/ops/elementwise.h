@@ -12,7 +12,7 @@
 namespace mlx::core::vulkan {
 
 inline Grid strided_grid(uint64_t rows, uint32_t last) {
-  uint64_t per_row = (uint64_t(last) + STRIDED_WORK - 1) / STRIDED_WORK;
+  uint64_t per_row = ceil_div(uint64_t(last), STRIDED_WORK);
   return linear(rows * per_row, DENSE_GROUP);
 }
 
@@ -29,10 +29,10 @@ inline Grid dense_grid(uint64_t items, int form = FORM_DENSE) {
   if (form == FORM_DENSE_MANY) {
     constexpr uint64_t group_items = 4 * MANY_FOURS * DENSE_GROUP;
     uint64_t rest = items % group_items;
-    return linear(items / group_items + (rest + DENSE_GROUP - 1) / DENSE_GROUP);
+    return linear(items / group_items + ceil_div(rest, DENSE_GROUP));
   }
   uint64_t units = form == FORM_DENSE4 ? items / 4 + items % 4 : items;
-  uint64_t groups = (units + DENSE_GROUP - 1) / DENSE_GROUP;
+  uint64_t groups = ceil_div(units, DENSE_GROUP);
   return linear(std::min<uint64_t>(groups, DENSE_GROUPS));
 }
 

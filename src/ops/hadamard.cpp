@@ -73,10 +73,10 @@ void Hadamard::eval_gpu(const std::vector<array>& inputs, array& out) {
     p.columns = done == 1 ? 1 : tile / span;
     p.high = p.columns * span;
     done *= span;
-    pass("Tiles", tile, (p.size + tile - 1) / tile, m == 1 && done == n);
+    pass("Tiles", tile, ceil_div(p.size, tile), m == 1 && done == n);
   }
   if (m > 1) {
-    pass("Across", 1, (p.size / m + 255) / 256, true);
+    pass("Across", 1, ceil_div(p.size / m, 256), true);
   }
 }
 

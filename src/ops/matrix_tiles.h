@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "policy/policy.h"
-#include "vk/integers.h"
 
 namespace mlx::core::vulkan {
 

@@ -14,7 +14,7 @@ void RandomBits::eval_gpu(const std::vector<array>& inputs, array& out) {
   RandomArgs p;
   p.num_keys = keys.size() / 2;
   p.bytes_per_key = out.nbytes() / p.num_keys;
-  uint64_t words = (p.bytes_per_key + 3) / 4;
+  uint64_t words = ceil_div(p.bytes_per_key, 4);
   p.pairs_per_key = (words + 1) / 2;
   p.odd = words % 2;
   RandomVariant variant{

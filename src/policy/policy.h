@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "vk/caps.h"
+#include "vk/integers.h"
 
 namespace mlx::core::vulkan {
 

@@ -12,7 +12,7 @@ constexpr uint32_t group_size = 256;
 constexpr uint32_t most_turns = 1 << 21;
 
 Grid grid_of(const ExchangeArgs& args, uint32_t cores, bool meets) {
-  uint64_t groups = (uint64_t(args.packs) + group_size - 1) / group_size;
+  uint64_t groups = ceil_div(uint64_t(args.packs), group_size);
   // All workgroups run at once, so that none waits for packs of one that has
   // not started; a Give leaves room for a Take beside it.
   uint64_t most = (meets ? 4 : 1) * cores;
@@ -65,9 +65,9 @@ class Pieces {
   uint64_t items_of_piece() const {
     uint64_t tile = packs_of_tile() * bytes_of_pack();
     uint64_t most = group_.sizes().slot / tile / e_.parts * items_of_tile();
-    uint64_t pieces = (e_.items + most - 1) / most;
+    uint64_t pieces = ceil_div(e_.items, most);
     uint64_t tiles_of_all = (e_.items + items_of_tile() - 1) / items_of_tile();
-    return (tiles_of_all + pieces - 1) / pieces * items_of_tile();
+    return ceil_div(tiles_of_all, pieces) * items_of_tile();
   }
 
   Piece make(uint64_t first, uint64_t items) {

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "kernels/exchange.h"
+#include "vk/integers.h"
 
 namespace mlx::core::vulkan {
 
@@ -16,7 +17,7 @@ namespace {
 
 constexpr uint64_t page = 4096;
 constexpr uint64_t whole_pages(uint64_t bytes) {
-  return (bytes + page - 1) / page * page;
+  return round_up(bytes, page);
 }
 
 // A rank offers at most so many rendezvous ahead, and another rank is ahead of

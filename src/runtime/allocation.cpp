@@ -29,7 +29,7 @@ constexpr size_t large_of_host = 16 << 20;
 
 // Adds the tail that kernels may read, and rounds up to the alignment.
 size_t padded(size_t size, size_t unit = alignment) {
-  return (size + tail_padding + unit - 1) / unit * unit;
+  return round_up(size + tail_padding, unit);
 }
 
 std::string mib(uint64_t bytes) {

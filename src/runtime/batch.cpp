@@ -14,11 +14,11 @@ Grid linear(uint64_t groups) {
   // Short rows: what a long dispatch is cut into (runtime/work.h).
   constexpr uint64_t row = 1024;
   uint64_t x = groups <= row * most ? row : most;
-  uint64_t y = (groups + x - 1) / x;
+  uint64_t y = ceil_div(groups, x);
   uint64_t z = 1;
   if (y > most) {
-    z = (y + most - 1) / most;
-    y = (y + z - 1) / z;
+    z = ceil_div(y, most);
+    y = ceil_div(y, z);
   }
   return {
       static_cast<uint32_t>(x),
@@ -31,7 +31,7 @@ std::byte* room_for_args(std::vector<std::byte>& arguments, Record& r) {
     return r.pushed;
   }
   r.args_offset = static_cast<uint32_t>(arguments.size());
-  arguments.resize((arguments.size() + r.args_size + 15) / 16 * 16);
+  arguments.resize(round_up(arguments.size() + r.args_size, 16));
   return arguments.data() + r.args_offset;
 }
 

@@ -17,6 +17,7 @@
 #include "runtime/hazards.h"
 #include "runtime/pins.h"
 #include "runtime/timeline.h"
+#include "vk/integers.h"
 
 namespace mlx::core::vulkan {
 
@@ -32,7 +33,7 @@ Grid linear(uint64_t groups);
 
 // A grid of workgroups for n items with `per_group` items each.
 inline Grid linear(uint64_t n, uint64_t per_group) {
-  return linear((n + per_group - 1) / per_group);
+  return linear(ceil_div(n, per_group));
 }
 
 // The work of a dispatch, for the estimate of its time (work.h).

@@ -215,7 +215,7 @@ void CommandWriter::write(const Record& r, const Step* step, Commands& c) {
   VkDeviceAddress address = c.arguments.address + r.args_offset;
   const void* pushed = r.args_in_memory ? static_cast<void*>(&address)
                                         : static_cast<const void*>(r.pushed);
-  if (uint32_t size = r.args_in_memory ? 8 : (r.args_size + 3) / 4 * 4) {
+  if (uint32_t size = r.args_in_memory ? 8 : round_up(r.args_size, 4)) {
     vk.vkCmdPushConstants(
         c.buffer,
         device_.pipelines().layout(),

@@ -111,9 +111,9 @@ auto Memory::with_room(F&& f, uint64_t device_bytes, bool last_try) {
       return f(tries == 3);
     } catch (const OutOfMemory&) {
       if (tries == 2 && device_bytes > 0 &&
-          (move_idle(device_bytes, false) ||
+          (move_arrays(device_bytes, Spill::Idle) ||
            (device_bytes > room_to_spill() && device_bytes <= budget() &&
-            move_idle(device_bytes, true)))) {
+            move_arrays(device_bytes, Spill::Lately)))) {
         tries = 1;
         continue;
       }
@@ -207,7 +207,7 @@ Buffer* Memory::allocate(size_t size, Placement placement) {
       return allocations_.create(size, types_.in_place, HostUse::Spill, over);
     });
     std::lock_guard lock(mirror_mutex_);
-    spilled(*b, Buffer::Spill::Made);
+    spilled(*b, Spill::Made);
   }
   if (on_card && !spare) {
     list(*b);
@@ -224,8 +224,8 @@ void Memory::list(Buffer& b) {
   }
 }
 
-uint64_t Memory::room_to_spill(Buffer::Spill how) {
-  uint64_t part = how == Buffer::Spill::Lately ? 2 : most_step_part;
+uint64_t Memory::room_to_spill(Spill how) {
+  uint64_t part = how == Spill::Lately ? 2 : most_step_part;
   uint64_t most = std::clamp(budget() / part, least_spill, most_spill);
   return most - std::min<uint64_t>(most, spilled_[size_t(how)]);
 }
@@ -449,7 +449,7 @@ uint64_t Memory::prepare_for_device(
           b.device_ =
               allocations_.create(b.size, types_.device, HostUse::None, over);
         }
-        if (!write && b.spill_ != Buffer::Spill::No) {
+        if (!write && b.spill_ != Spill::No) {
           bring_back(batch, b);
         }
         // Until a download is done, only a CPU stream's writer after it can

@@ -58,6 +58,10 @@ enum class BufferKind : uint8_t {
 };
 constexpr size_t buffer_kinds = 5;
 
+// What of a full card's is in the host's memory: what was made there, what
+// recent batches used, and what was idle. Each has a bound of its own.
+enum class Spill : uint8_t { No, Made, Lately, Idle };
+
 struct Buffer : PinState { // the pin of the batches that use it
   Buffer(size_t size, BufferKind kind);
   ~Buffer(); // Memory must have released its memory
@@ -105,7 +109,6 @@ struct Buffer : PinState { // the pin of the batches that use it
   std::atomic<uint64_t> used_{stays}; // the last batch; `stays`: does not move
   bool listed_ = false; // in Memory::movable_
   bool weight_ = false; // of a file: moves if nothing else is idle
-  enum class Spill : uint8_t { No, Made, Lately, Idle };
   Spill spill_ = Spill::No; // in which of Memory::spilled_ its size counts
 };
 
@@ -246,11 +249,11 @@ class Memory {
   template <typename F>
   auto with_room(F&& f, uint64_t device_bytes = 0, bool last_try = true);
   // Moves arrays of at least so many bytes, those first that were used longest
-  // ago, to the host's memory. Returns false if none is idle, or if `lately`,
+  // ago, to the host's memory. Returns false if none is Idle, or for Lately,
   // none without an unfinished batch that uses it.
-  bool move_idle(uint64_t bytes, bool lately);
+  bool move_arrays(uint64_t bytes, Spill how);
   struct Move;
-  std::vector<Move> begin_moves(Batch& batch, uint64_t bytes, bool lately);
+  std::vector<Move> begin_moves(Batch& batch, uint64_t bytes, Spill how);
   void end_move(Move& move, bool copied);
 
   // `over` allows to exceed the budget.
@@ -258,10 +261,10 @@ class Memory {
   // Bytes that a full card may still put into the host's memory: of new arrays
   // and weights, of those that recent batches used, and of idle ones, to which
   // half of it may go.
-  uint64_t room_to_spill(Buffer::Spill how = Buffer::Spill::Made);
+  uint64_t room_to_spill(Spill how = Spill::Made);
   uint64_t room_for_idle();
   // Called under mirror_mutex_.
-  void spilled(Buffer& buffer, Buffer::Spill how);
+  void spilled(Buffer& buffer, Spill how);
   void end_spill(Buffer& buffer);
   // From now on its memory may move.
   void list(Buffer& buffer);
@@ -284,7 +287,7 @@ class Memory {
   bool guarded_ = false; // buffers in device memory have red zones
   mutable std::mutex mirror_mutex_; // guards all mirrors, and movable_
   std::unordered_set<Buffer*> movable_;
-  std::atomic<uint64_t> spilled_[4]{}; // bytes by Buffer::Spill
+  std::atomic<uint64_t> spilled_[4]{}; // bytes by Spill
   std::mutex batches_mutex_; // guards the members below
   uint64_t last_serial_ = 0;
   // Of bring_back(), under mirror_mutex_: the batch of the last array, bytes of

@@ -42,7 +42,7 @@ struct Memory::Move {
   std::shared_ptr<Buffer::Mirror> mirror;
   Allocation host;
   uint32_t stream;
-  Buffer::Spill how;
+  Spill how;
 };
 
 void Memory::begin_batch(Batch& batch) {
@@ -55,7 +55,8 @@ void Memory::begin_batch(Batch& batch) {
 }
 
 std::vector<Memory::Move>
-Memory::begin_moves(Batch& batch, uint64_t bytes, bool lately) {
+Memory::begin_moves(Batch& batch, uint64_t bytes, Spill how) {
+  bool lately = how == Spill::Lately;
   std::vector<Move> moves;
   std::lock_guard lock(mirror_mutex_);
   uint64_t begun, recent; // all batches before `begun` are finished
@@ -69,7 +70,6 @@ Memory::begin_moves(Batch& batch, uint64_t bytes, bool lately) {
     }
     recent = lately ? begun : recent;
   }
-  auto later = lately ? Buffer::Spill::Lately : Buffer::Spill::Idle;
   std::vector<std::tuple<bool, uint64_t, Buffer*>> idle;
   for (auto* b : movable_) {
     auto& m = *b->mirror_;
@@ -81,18 +81,18 @@ Memory::begin_moves(Batch& batch, uint64_t bytes, bool lately) {
       idle.emplace_back(b->weight_, used, b);
     }
     bool counts = lately
-        ? b->spill_ == Buffer::Spill::Made && b->size <= room_to_spill(later)
-        : b->spill_ != Buffer::Spill::No;
+        ? b->spill_ == Spill::Made && b->size <= room_to_spill(how)
+        : b->spill_ != Spill::No;
     if (counts && !b->weight_ && used < recent) { // it rests where it is
       end_spill(*b);
-      b->spill_ = later;
-      spilled_[size_t(later)] += b->size;
+      b->spill_ = how;
+      spilled_[size_t(how)] += b->size;
     }
   }
   std::sort(idle.begin(), idle.end());
   uint64_t moved = 0, weights = 0;
   uint64_t room = room_to_spill();
-  uint64_t room_idle = lately ? room_to_spill(later) : room_for_idle();
+  uint64_t room_idle = lately ? room_to_spill(how) : room_for_idle();
   for (auto [weight, used, b] : idle) {
     uint64_t least = weight ? bytes : std::max(bytes, turn_bytes);
     uint64_t after = (weight ? weights : moved) + b->size;
@@ -104,8 +104,8 @@ Memory::begin_moves(Batch& batch, uint64_t bytes, bool lately) {
     if (b->used_ != used) {
       continue;
     }
-    auto how = weight ? Buffer::Spill::Made : later;
-    Move move{b, b->mirror_, {}, batch.stream_id, how};
+    auto spill = weight ? Spill::Made : how;
+    Move move{b, b->mirror_, {}, batch.stream_id, spill};
     try {
       move.host =
           allocations_.create(b->size, types_.in_place, HostUse::Array, false);
@@ -131,7 +131,7 @@ uint64_t Memory::room_for_idle() {
   return most - std::min(most, all);
 }
 
-void Memory::spilled(Buffer& b, Buffer::Spill how) {
+void Memory::spilled(Buffer& b, Spill how) {
   std::lock_guard lock(batches_mutex_);
   returns_from_ = last_serial_ + return_batches;
   b.spill_ = how;
@@ -140,8 +140,8 @@ void Memory::spilled(Buffer& b, Buffer::Spill how) {
 }
 
 void Memory::end_spill(Buffer& b) {
-  auto how = std::exchange(b.spill_, Buffer::Spill::No);
-  spilled_[size_t(how)] -= how == Buffer::Spill::No ? 0 : b.size;
+  auto how = std::exchange(b.spill_, Spill::No);
+  spilled_[size_t(how)] -= how == Spill::No ? 0 : b.size;
 }
 
 void Memory::end_move(Move& move, bool copied) {
@@ -209,9 +209,9 @@ void Memory::bring_back(Batch& batch, Buffer& b) {
   m.uploads = {batch.completion};
 }
 
-bool Memory::move_idle(uint64_t bytes, bool lately) {
+bool Memory::move_arrays(uint64_t bytes, Spill how) {
   auto batch = std::make_unique<Batch>(next_own_stream());
-  auto moves = begin_moves(*batch, bytes, lately);
+  auto moves = begin_moves(*batch, bytes, how);
   if (moves.empty()) {
     return false;
   }

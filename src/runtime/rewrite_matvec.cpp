@@ -183,7 +183,7 @@ void Products::build(const Program& p, const Group& g, UseBlock use) const {
         has_side ? p.address(i, R::Side) : 0,
         p.output_address(i)};
     m.N = q.N;
-    m.tiles = (m.N + outputs - 1) / outputs;
+    m.tiles = ceil_div(m.N, outputs);
     tiles += gate == none || s == 0 ? m.tiles : 0;
     if (set.adder != none) {
       m.addend = p.address(set.adder, 1 - set.summand);

@@ -204,7 +204,7 @@ void Experts::build(const Program& p, const Group& g, UseBlock use) const {
     a.sum = p.output_address(adder);
   }
   uint32_t part = std::get<ExpertVariant>(g.variant).part();
-  a.n_tiles = (a.N + part - 1) / part;
+  a.n_tiles = ceil_div(a.N, part);
   a.groups = a.n_tiles * units;
   use(&a, sizeof a, a.groups);
 }

@@ -180,7 +180,7 @@ void HeadChains::build(const Program& p, const Group& g, UseBlock use) const {
   uint32_t teams = rope_cache_group / team, most = 0;
   for (uint32_t i = 0; i < chain_count; ++i) {
     RopePart& q = args.parts[i] = part_of(p, chains[i]);
-    q.blocks = (q.N + teams - 1) / teams;
+    q.blocks = ceil_div(q.N, teams);
     q.groups *= q.blocks;
     most = std::max(most, q.groups);
   }

@@ -69,7 +69,7 @@ std::vector<GridPart> split(Grid grid, uint32_t parts) {
   std::vector<GridPart> result;
   // Nearly equal ranges of [0, n), none longer than `most`.
   auto ranges = [&](uint64_t n, uint64_t most, auto&& part) {
-    uint64_t count = (n + most - 1) / most;
+    uint64_t count = ceil_div(n, most);
     result.reserve(count);
     for (uint64_t i = 0; i < count; ++i) {
       uint64_t begin = i * n / count, end = (i + 1) * n / count;
@@ -117,7 +117,7 @@ std::vector<Step> cut_work(
     double seconds = r.seconds;
     if (r.kind == Record::Kind::Copy) {
       uint64_t parts = std::max(parts_for(seconds, limit), 1u);
-      uint64_t size = (r.copy_size / parts + 15) / 16 * 16;
+      uint64_t size = round_up(r.copy_size / parts, 16);
       for (uint64_t at = 0; at < r.copy_size; at += size) {
         uint64_t n = std::min(size, r.copy_size - at);
         add({.position = i,

@@ -119,8 +119,8 @@ constexpr ConfigEntry table[] = {
      "n-th barrier of every batch; MLX_VK_DEBUG=shuffle then also permutes the "
      "dispatches that it separated. `assumed_rates` does not measure the "
      "device's rates at start. `trusted` believes what the device claims, whatever "
-     "probes say (tests/chips). `plans=CLASS` (nvidia, amd, intel, apple, adreno or "
-     "least) gives plans of products, attention and norms the policy of that class, "
+     "probes say (tests/chips). `plans=CLASS` (a file of src/policy: `plans=amd`) "
+     "gives plans of products, attention and norms the policy of that class, "
      "also on a software device; `plans=quant.dot_row_k=1` and "
      "`plans=quant.compiled_weights=1` change a threshold. `rows=FILE` stands for "
      "the chip's rows (ops/tuned/plan.h)."},

@@ -40,6 +40,25 @@ E4M3[127] = np.nan
 E4M3 = np.concatenate([E4M3, -E4M3])
 
 
+@dataclasses.dataclass(frozen=True)
+class Codes:
+    """The numbers of a mode, its scales in weights(), and half the widest step between
+    two of its numbers, for |x| <= 1: fp4 has steps of 2 in 6, so 1 in 6 of the largest
+    value, whose scale is rounded too (a power of two: up to twice; e4m3: 1/16); fp8
+    three bits of mantissa."""
+
+    values: np.ndarray
+    scales: tuple[int, int]
+    step: float
+
+
+CODES_OF = {
+    "mxfp4": Codes(E2M1, (125, 128), 2 / 6),
+    "mxfp8": Codes(E4M3, (127, 130), 1 / 16),
+    "nvfp4": Codes(E2M1, (24, 40), 17 / 16 / 6),
+}
+
+
 def unpack(words, bits):
     """A row of codes is one little-endian bit stream."""
     stream = np.ascontiguousarray(words).view(np.uint8)
@@ -57,7 +76,7 @@ def dequantized(f, words, scales, biases=None):
     else:
         nv = f.mode == "nvfp4"
         size = E4M3[scales] if nv else 2.0 ** (scales.astype(np.float64) - 127)
-        w = size[..., None] * (E2M1 if f.bits == 4 else E4M3)[groups]
+        w = size[..., None] * CODES_OF[f.mode].values[groups]
         if biases is not None:
             # nvfp4's global scale, one or one for each matrix; 2688 = 6 * 448.
             w = w * (biases / 2688.0).reshape(-1, *[1] * (w.ndim - 1))
@@ -77,29 +96,26 @@ def weights(rng, f, shape):
         # 1/16 to 1/2 with either sign: no NaN among them.
         codes = rng.integers(24, 48, (*shape[:-1], n), np.uint8)
         words = (codes | rng.integers(0, 2, codes.shape, np.uint8) << 7).view(np.uint32)
-    low, high = {"nvfp4": (24, 40), "mxfp4": (125, 128), "mxfp8": (127, 130)}[f.mode]
+    low, high = CODES_OF[f.mode].scales
     return [Raw(words), Raw(rng.integers(low, high, groups, np.uint8))]
 
 
 def exact(rng, f, shape, step=1.0):
-    """Values that a format holds without loss: fp4 codes that reach 6 in each
-    group, times a power of two and `step`; fp8 codes of a few binades."""
+    """Values that a format holds without loss: fp4 codes that reach the largest in
+    each group, times a power of two and `step`; fp8 codes of a few binades."""
     if f.bits == 8:
         return E4M3[rng.integers(40, 64, shape)] * rng.choice([-1, 1], shape)
-    x = E2M1[rng.integers(0, 16, shape)]
-    x[..., :: f.group] = 6
+    values = CODES_OF[f.mode].values
+    x = values[rng.integers(0, 16, shape)]
+    x[..., :: f.group] = values.max()
     sizes = 2.0 ** rng.integers(-1, 2, (*shape[:-1], shape[-1] // f.group))
     return x * np.repeat(sizes, f.group, -1) * step
 
 
 def grid_of(f):
-    """Half the widest step between two numbers of the format, for |x| <= 1.
-
-    Affine: zero and the larger edge are made exact, which moves the other edge
-    by up to a step: a whole one. fp4: steps of 2 in 6, so 1 in 6 of the largest
-    value, whose scale is rounded too (a power of two: up to twice; e4m3: 1/16).
-    fp8: three bits of mantissa.
-    """
+    """Half the widest step between two numbers of the format, for |x| <= 1. Affine:
+    zero and the larger edge are made exact, which moves the other edge by up to a
+    step: a whole one."""
     if f.mode == "affine":
         return 2 / (2**f.bits - 1)
-    return {"mxfp4": 2 / 6, "mxfp8": 1 / 16, "nvfp4": 17 / 16 / 6}[f.mode]
+    return CODES_OF[f.mode].step

@@ -4,7 +4,6 @@
 #include <bit>
 
 #include "ops/matrix_tiles.h"
-#include "vk/integers.h"
 
 namespace mlx::core::vulkan {
 

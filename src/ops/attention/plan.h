@@ -132,7 +132,7 @@ ScoresPlan plan_scores(const Target& gpu, const AttentionProblem& p);
 
 // Row pitch, in items, of a temporary of scores: a multiple of 16 bytes.
 constexpr uint32_t vjp_pitch(uint32_t keys) {
-  return (keys + 7) / 8 * 8;
+  return round_up(keys, 8);
 }
 
 } // namespace mlx::core::vulkan

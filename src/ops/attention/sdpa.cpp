@@ -232,7 +232,7 @@ void prefill(StreamEncoder& enc, const Attention& p, array& out) {
     reads.add(found.emplace(ranges(enc, p)));
   }
   auto run = [&](const auto& variant, uint32_t bq) {
-    args.tiles = (s.queries + bq - 1) / bq;
+    args.tiles = ceil_div(s.queries, bq);
     enc.dispatch(
         variant,
         reads,

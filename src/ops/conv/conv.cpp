@@ -237,7 +237,7 @@ void convolve_directly(Job& job) {
   auto& [enc, x, w, out, axes, p] = job;
   bool depthwise = axes == 1 && p.channels == 1 && p.x_dilation[2] == 1;
   uint32_t run = depthwise && p.y_size[2] >= 4 ? 8 : 1;
-  uint64_t runs = (p.y_size[2] + run - 1) / run;
+  uint64_t runs = ceil_div(p.y_size[2], run);
   p.items = depthwise ? x.shape(0) * runs * p.outputs : out.size();
   ConvVariant variant{
       .T = type_of(out),

@@ -1,6 +1,5 @@
 #include "ops/conv/plan.h"
 #include "ops/matrix_tiles.h"
-#include "vk/integers.h"
 
 #include <algorithm>
 

@@ -326,7 +326,7 @@ Launch launch_of(
     l.threads = fits(whole, caps) ? whole : l.threads;
     for (int i = 0; i < 3; ++i) {
       uint32_t n = l.threads[i];
-      covered[i] = (covered[i] + n - 1) / n * n;
+      covered[i] = round_up(covered[i], n);
     }
   }
   check_grid(known.source, l.grid, l.threads);
@@ -374,7 +374,7 @@ std::vector<array> read_arrays(
     std::vector<array> inputs,
     const ShapeInfos& shape_infos,
     F&& copied) {
-  auto aligned = [](size_t bytes) { return (bytes + 7) / 8 * 8; };
+  auto aligned = [](size_t bytes) { return round_up(bytes, 8); };
   std::vector<char> bytes;
   for (size_t i = 0; i < inputs.size(); ++i) {
     auto& x = inputs[i];

@@ -175,7 +175,7 @@ FftRadixVariant plan_radix_pass(
   v.R1 = radices[0], v.R2 = radices[1], v.R3 = radices[2], v.R4 = radices[3];
   uint32_t lanes = v.lanes();
   for (uint32_t radix : radices) {
-    uint32_t butterflies = (n / radix + lanes - 1) / lanes;
+    uint32_t butterflies = ceil_div(n / radix, lanes);
     v.ITEMS = radix > 1 ? std::max(v.ITEMS, butterflies * radix) : v.ITEMS;
   }
   v.LAST = last;

@@ -71,7 +71,7 @@ struct Rule {
 
 // Computes the state before each chunk.
 array chunk_states(const Rule& r, int chunk) {
-  int steps = r.q.shape(1), chunks = (steps + chunk - 1) / chunk;
+  int steps = r.q.shape(1), chunks = ceil_div(steps, chunk);
   Shape shape = r.h.shape();
   shape.insert(shape.begin(), chunks);
   array all = r.enc.temporary(shape, float32);
@@ -151,7 +151,7 @@ void sums_over_rows(const Rule& r, int first, int count, const Kept& kept) {
 void differentiate(const Rule& r) {
   int steps = r.q.shape(1);
   int chunk = chunk_steps(steps, r.h.nbytes());
-  int chunks = (steps + chunk - 1) / chunk;
+  int chunks = ceil_div(steps, chunk);
   array states = chunk_states(r, chunk);
   Shape shape = r.h.shape();
   shape.insert(shape.begin(), chunk);

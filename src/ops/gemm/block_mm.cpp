@@ -28,8 +28,8 @@ void run_blocks(
   p.k = a.shape(-1);
   p.block = block;
   uint32_t tile = segments ? 64 : block;
-  p.tiles_m = (p.m + tile - 1) / tile;
-  p.tiles_n = (p.n + tile - 1) / tile;
+  p.tiles_m = ceil_div(p.m, tile);
+  p.tiles_n = ceil_div(p.n, tile);
   uint64_t batches = out.size() / (uint64_t(p.m) * p.n);
   uint64_t groups = batches * p.tiles_m * p.tiles_n;
   p.batches = batches;

@@ -4,7 +4,6 @@
 #include "ops/gemm/gemm.h"
 #include "ops/layout.h"
 #include "ops/linalg/plan.h"
-#include "vk/integers.h"
 
 namespace mlx::core::vulkan {
 

@@ -8,7 +8,6 @@
 #include "ops/layout.h"
 #include "ops/linalg/plan.h"
 #include "ops/linalg/qr.h"
-#include "vk/integers.h"
 
 namespace mlx::core {
 

@@ -9,7 +9,6 @@
 #include "ops/layout.h"
 #include "ops/linalg/blocks.h"
 #include "ops/linalg/plan.h"
-#include "vk/integers.h"
 
 namespace mlx::core {
 

@@ -1,7 +1,5 @@
 #include "ops/linalg/plan.h"
 
-#include "vk/integers.h"
-
 namespace mlx::core::vulkan {
 
 LuPanelVariant lu_panel_variant(Type t, uint32_t rows, const Caps& caps) {

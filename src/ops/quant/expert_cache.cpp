@@ -8,7 +8,6 @@
 #include "kernels/quant/expert_slots.h"
 #include "ops/layout.h"
 #include "runtime/device.h"
-#include "vk/integers.h"
 
 namespace mlx::core::vulkan {
 

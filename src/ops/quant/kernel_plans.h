@@ -9,7 +9,6 @@
 #include "ops/gemm/plan.h"
 #include "ops/matrix_tiles.h"
 #include "ops/quant/plan.h"
-#include "vk/integers.h"
 
 namespace mlx::core::vulkan::quant {
 

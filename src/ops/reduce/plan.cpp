@@ -5,8 +5,6 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "vk/integers.h"
-
 namespace mlx::core::vulkan {
 
 namespace {
@@ -23,20 +21,11 @@ int team_lanes(uint64_t outputs, uint64_t extent) {
 } // namespace
 
 Type accumulator(Type t) {
-  switch (t) {
-    case Type::bool_:
-    case Type::u8:
-    case Type::u16:
-      return Type::u32;
-    case Type::i8:
-    case Type::i16:
-      return Type::i32;
-    case Type::f16:
-    case Type::bf16:
-      return Type::f32;
-    default:
-      return t;
-  }
+  auto& info = info_of(t);
+  return info.size >= 4          ? t
+      : info.kind == Kind::INT   ? Type::i32
+      : info.kind == Kind::FLOAT ? Type::f32
+                                 : Type::u32;
 }
 
 ReducePlan plan_reduce(const ReduceProblem& p) {

@@ -17,7 +17,7 @@ RowTeam team_of(int lanes, uint32_t length, int most_chunks) {
 
 RowTeam row_team(uint32_t length) {
   // Further lanes of rows of up to 128 items would only add zeros.
-  int lanes = length <= 128 ? std::bit_ceil(std::max((length + 3) / 4, 1u))
+  int lanes = length <= 128 ? std::bit_ceil(std::max(ceil_div(length, 4), 1u))
       : length <= 512       ? 32
       : length <= 1024      ? 128
                             : 256;
@@ -34,9 +34,9 @@ RowParts row_parts(uint64_t rows, uint32_t length) {
   if (rows >= 64 || length < 4 * part) {
     return {1, length};
   }
-  uint32_t parts = std::min<uint32_t>((length + part - 1) / part, 128);
-  uint32_t chunk = ((length + parts - 1) / parts + 3) / 4 * 4;
-  return {(length + chunk - 1) / chunk, chunk};
+  uint32_t parts = std::min<uint32_t>(ceil_div(length, part), 128);
+  uint32_t chunk = round_up(ceil_div(length, parts), 4);
+  return {ceil_div(length, chunk), chunk};
 }
 
 namespace {
@@ -72,8 +72,8 @@ std::vector<Named<NormVariant>> norm_candidates(
 
 NormVjpPlan plan_norm_vjp(uint64_t rows, uint32_t length) {
   RowTeam team = team_of(length <= 512 ? 128 : 256, length, 6);
-  uint64_t per_group = team.chunks ? (rows + 511) / 512 : 1;
-  return {team, per_group, (rows + per_group - 1) / per_group};
+  uint64_t per_group = team.chunks ? ceil_div(rows, 512) : 1;
+  return {team, per_group, ceil_div(rows, per_group)};
 }
 
 SortTile sort_tile(uint32_t length, size_t itemsize, bool arg) {
@@ -109,9 +109,9 @@ plan_radix(const Target& gpu, Type t, bool arg, uint64_t rows, uint32_t n) {
   if (v.T == Type::u64) {
     return {};
   }
-  if (t == Type::i8 || t == Type::i16 || t == Type::i32) {
+  if (info_of(t).kind == Kind::INT) {
     v.ORDER = "Signed";
-  } else if (t == Type::f16 || t == Type::bf16 || t == Type::f32) {
+  } else if (info_of(t).kind == Kind::FLOAT) {
     v.ORDER = "Float";
     v.INF = t == Type::f16 ? 0x7c00 : t == Type::bf16 ? 0x7f80 : 0x7f800000;
   }
@@ -121,13 +121,13 @@ plan_radix(const Target& gpu, Type t, bool arg, uint64_t rows, uint32_t n) {
     return {};
   }
   uint32_t tile = RADIX_SUBGROUPS * v.SG * RADIX_ITEMS;
-  uint64_t tiles = rows * ((n + tile - 1) / tile);
+  uint64_t tiles = rows * ceil_div(n, tile);
   uint32_t shared =
       4 * (tile + (RADIX_SUBGROUPS + 2) * RADIX_DIGITS + RADIX_DIGITS / v.SG);
   if (tiles > most_tiles || shared > gpu.caps.shared_memory) {
     return {};
   }
-  return RadixPlan{v, tile, v.T == Type::u32 ? 4u : v.T == Type::u16 ? 2u : 1u};
+  return RadixPlan{v, tile, uint32_t(size_of(t))};
 }
 
 RadixVariant radix_scatter(const RadixPlan& plan, uint32_t digit) {

@@ -116,7 +116,7 @@ void sort_by_ranks(
   SortRanksVariant v{type_of(in), arg};
   auto count = static_cast<uint32_t>(in.size() / n);
   uint32_t items = v.WG / v.LANES * v.OWN; // of a workgroup
-  uint64_t groups = uint64_t(count) * ((n + items - 1) / items);
+  uint64_t groups = uint64_t(count) * ceil_div(n, items);
   Work work{.flops = 8.0 * n * in.size()};
   enc.dispatch(v, {in}, {out}, SortRanksArgs{count, n}, linear(groups), work);
 }

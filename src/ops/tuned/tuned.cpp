@@ -1,10 +1,6 @@
 #include "ops/tuned/tuned.h"
 
-#include <unistd.h>
-
 #include <atomic>
-#include <chrono>
-#include <cstdlib>
 #include <fstream>
 #include <map>
 #include <mutex>
@@ -55,25 +51,6 @@ struct State {
 
 std::atomic<State*> state_{nullptr};
 
-std::chrono::steady_clock::time_point started;
-std::atomic<bool> by_tuner{false}; // a process that needs no hint
-
-// Once on a machine whose kind of GPU nobody has timed, at the end of a process
-// that used it for a minute.
-void hint() {
-  constexpr std::string_view said = "said-tune";
-  auto& cache = default_disk_cache();
-  bool used =
-      std::chrono::steady_clock::now() - started > std::chrono::minutes(1);
-  if (used && !by_tuner && ::isatty(STDERR_FILENO) && !cache.get(said) &&
-      cache.put(said, std::as_bytes(std::span(said)))) {
-    std::fputs(
-        "[mlx-vulkan] `mlx-vulkan tune MODEL` may make this model faster on "
-        "this GPU. This is said once.\n",
-        stderr);
-  }
-}
-
 // The user's, else those of the chip's rows.
 std::vector<Choice> stored_choices(const Caps& device) {
   if (config().disabled("tuned")) {
@@ -96,10 +73,6 @@ State& state_of(const Target& device) {
     auto* s = new State(device);
     s->use(stored_choices(device.caps));
     state_ = s;
-    if (!device.policy.timed_tiles && s->table.load()->empty()) {
-      started = std::chrono::steady_clock::now();
-      std::atexit(hint);
-    }
     return s;
   }();
   return *made;
@@ -178,7 +151,6 @@ const Target& planned_target() {
   if (!s) {
     throw std::runtime_error("The device has not planned anything yet.");
   }
-  by_tuner = true;
   return s->target;
 }
 
