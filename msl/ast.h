@@ -100,7 +100,7 @@ struct Declarator {
 };
 
 struct Parameter {
-  Declarator what;
+  Declarator declarator;
   std::vector<Attribute> attributes;
 };
 

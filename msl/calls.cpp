@@ -190,7 +190,7 @@ int Translator::parameter_cost(
     const Parameter& p,
     Ty type,
     const Value& given) {
-  auto& written = p.what.type;
+  auto& written = p.declarator.type;
   if (!written.reference || written.is_const || type->is_array()) {
     if (type->is_array() && !given.type->is_array()) {
       return -1;
@@ -221,18 +221,18 @@ int Translator::parameter_cost(
 bool Translator::rank(Candidate& c, const Values& arguments) {
   Temporarily inner(scope_, c.scope);
   for (size_t i = 0; i < c.parameters->size(); ++i) {
-    auto& what = (*c.parameters)[i].what;
+    auto& declarator = (*c.parameters)[i].declarator;
     bool given = i < arguments.size();
     Ty type = nullptr;
-    if (what.type.name == "auto" && given) {
-      type = arguments[i].type->is_array() && !what.type.reference
+    if (declarator.type.name == "auto" && given) {
+      type = arguments[i].type->is_array() && !declarator.type.reference
           ? decayed(arguments[i]).type
           : load(arguments[i]).type;
     } else {
-      type = declared_type(what);
+      type = declared_type(declarator);
     }
-    if (type->is_array() && !what.type.reference) { // T x[4] is T* x
-      type = types_.pointer(type->element, what.type.space);
+    if (type->is_array() && !declarator.type.reference) { // T x[4] is T* x
+      type = types_.pointer(type->element, declarator.type.space);
     }
     bool table = given && type->is_pointer() &&
         type->space == Space::Constant && arguments[i].base &&
@@ -261,7 +261,7 @@ std::optional<Candidate> Translator::viable(
     return {};
   }
   for (size_t i = n; i < d.takes.size(); ++i) {
-    if (!d.takes[i].what.value) {
+    if (!d.takes[i].declarator.value) {
       return {};
     }
   }
@@ -339,10 +339,10 @@ Value Translator::call_closure(const Value& closure, Values& arguments) {
   c.key = "lambda" + std::to_string(closure.type->closure->id);
   for (size_t i = 0; i < arguments.size(); ++i) {
     Temporarily inner(scope_, c.scope);
-    auto& what = l.parameters[i].what;
+    auto& declarator = l.parameters[i].declarator;
     c.takes.push_back(
-        what.type.name == "auto" ? decayed(load(arguments[i])).type
-                                 : declared_type(what));
+        declarator.type.name == "auto" ? decayed(load(arguments[i])).type
+                                       : declared_type(declarator));
   }
   return instantiate(c, arguments, nullptr);
 }

@@ -133,9 +133,9 @@ bool Translator::bind_call(
   }
   explicit_ = explicit_arguments.size();
   for (size_t i = 0; i < arguments.size(); ++i) {
-    auto& what = d.takes[i].what;
+    auto& declarator = d.takes[i].declarator;
     Ty given = arguments[i].type;
-    for (auto& extent : what.extents) {
+    for (auto& extent : declarator.extents) {
       if (!given->is_array() && !given->is_pointer()) {
         return false;
       }
@@ -146,7 +146,7 @@ bool Translator::bind_call(
       }
       given = given->element;
     }
-    if (!deduce(what.type, given, d, to)) {
+    if (!deduce(declarator.type, given, d, to)) {
       return false;
     }
   }

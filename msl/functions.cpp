@@ -78,10 +78,11 @@ Value Translator::instantiate(
   // Default arguments are evaluated in the scope of the function.
   for (size_t i = arguments.size(); i < c.parameters->size(); ++i) {
     Temporarily inner(scope_, c.scope);
-    arguments.push_back(initial(c.takes[i], *(*c.parameters)[i].what.value));
+    arguments.push_back(
+        initial(c.takes[i], *(*c.parameters)[i].declarator.value));
   }
   for (size_t i = 0; i < arguments.size(); ++i) {
-    auto& written = (*c.parameters)[i].what.type;
+    auto& written = (*c.parameters)[i].declarator.type;
     Value& a = arguments[i];
     bool keeps = written.reference && a.is_lvalue() && a.type == c.takes[i];
     if (c.takes[i]->is_pointer() && !keeps) {
@@ -250,11 +251,11 @@ void Translator::write_function(
   bool inout = false;
   for (size_t i = 0; i < how.size(); ++i) {
     bool is_self = self && i + 1 == how.size();
-    std::string name = is_self ? "self" : (*c.parameters)[i].what.name;
+    std::string name = is_self ? "self" : (*c.parameters)[i].declarator.name;
     auto* v = declare_parameter(own, name, how[i], arguments[i]);
     inout = inout || how[i].how == How::InOut;
     if (v && !is_self) {
-      v->read_only = is_read_only((*c.parameters)[i].what.type, v->type);
+      v->read_only = is_read_only((*c.parameters)[i].declarator.type, v->type);
     }
     if (v) {
       parameters.push_back({how[i].how == How::InOut ? "inout " : "", v});

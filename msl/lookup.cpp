@@ -375,7 +375,7 @@ std::optional<Value> Translator::limit(const Expr& e) {
     return {};
   }
   Ty t = argument_type(e.type->arguments[0]);
-  std::string what = last_name(e.text);
+  std::string member = last_name(e.text);
   if (!t->is_scalar()) {
     fail("there are no limits of `{}`.", t);
   }
@@ -388,9 +388,10 @@ std::optional<Value> Translator::limit(const Expr& e) {
         : i.is_signed ? static_cast<int64_t>((uint64_t(1) << (bits - 1)) - 1)
         : bits == 64  ? -1
                       : static_cast<int64_t>((uint64_t(1) << bits) - 1);
-    bool is_max = what == "max" || what == "finite_max";
-    bool is_min = what == "min" || what == "lowest" || what == "finite_min";
-    if (what == "digits") {
+    bool is_max = member == "max" || member == "finite_max";
+    bool is_min =
+        member == "min" || member == "lowest" || member == "finite_min";
+    if (member == "digits") {
       return integer(is_bool ? 1 : bits - i.is_signed);
     }
     if (is_max || is_min) {
@@ -401,22 +402,23 @@ std::optional<Value> Translator::limit(const Expr& e) {
     double max = f16 ? 65504.0 : bf16 ? 3.38953138925153547590e38 : FLT_MAX;
     double min = f16 ? 0.00006103515625 : FLT_MIN;
     double inf = HUGE_VAL;
-    if (what == "max" || what == "finite_max") {
-      return literal(t, mlx && what == "max" ? inf : max);
+    if (member == "max" || member == "finite_max") {
+      return literal(t, mlx && member == "max" ? inf : max);
     }
-    if (what == "lowest" || what == "finite_min" || (mlx && what == "min")) {
-      return literal(t, mlx && what == "min" ? -inf : -max);
+    if (member == "lowest" || member == "finite_min" ||
+        (mlx && member == "min")) {
+      return literal(t, mlx && member == "min" ? -inf : -max);
     }
-    if (what == "min" || what == "denorm_min") {
+    if (member == "min" || member == "denorm_min") {
       return literal(t, min);
     }
-    if (what == "infinity") {
+    if (member == "infinity") {
       return literal(t, inf);
     }
-    if (what == "quiet_NaN" || what == "signaling_NaN") {
+    if (member == "quiet_NaN" || member == "signaling_NaN") {
       return literal(t, double(NAN));
     }
-    if (what == "epsilon") {
+    if (member == "epsilon") {
       return literal(t, f16 ? 0.0009765625 : bf16 ? 0.0078125 : FLT_EPSILON);
     }
   }

@@ -153,11 +153,11 @@ Mask& Translator::part_mask(const std::string& value) {
   return masks_.emplace_back(Mask{new_mask(value), false});
 }
 
-void Translator::with_mask(Mask& m, const std::function<void()>& what) {
+void Translator::with_mask(Mask& m, const std::function<void()>& body) {
   auto& w = *writing_;
   Mask* before = std::exchange(w.mask, &m);
   update_guard();
-  what();
+  body();
   w.mask = before;
   update_guard();
 }

@@ -139,22 +139,22 @@ void Translator::declare_variable(Variable* v, const std::string& init) {
   }
 }
 
-std::vector<Line> Translator::captured(const std::function<void()>& what) {
+std::vector<Line> Translator::captured(const std::function<void()>& body) {
   std::vector<Line> kept;
   kept.swap(writing_->lines);
-  what();
+  body();
   kept.swap(writing_->lines);
   return kept;
 }
 
 // Tries to translate; if that fails, undoes everything and returns false.
-bool Translator::attempt(const std::function<void()>& what) {
+bool Translator::attempt(const std::function<void()>& body) {
   auto* writing = writing_;
   auto* scope = scope_;
   Writing before = writing ? *writing : Writing{};
   bool discarding = discarding_;
   try {
-    what();
+    body();
     return true;
   } catch (const Error&) {
     writing_ = writing;
@@ -169,12 +169,12 @@ bool Translator::attempt(const std::function<void()>& what) {
 
 // Collects lines that will be enclosed in braces.
 std::vector<Line> Translator::captured_inside(
-    const std::function<void()>& what) {
+    const std::function<void()>& body) {
   auto& w = *writing_;
   int guarded = !w.guard.empty();
   ++w.indent;
   w.guard_depth += guarded;
-  auto lines = captured(what);
+  auto lines = captured(body);
   --w.indent;
   w.guard_depth -= guarded;
   return lines;

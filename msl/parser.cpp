@@ -57,17 +57,17 @@ void Parser::unexpected(const std::string& wanted) const {
   if (found.kind == Token::Kind::String) {
     refuse("a string: kernels have none, so take it out");
   }
-  std::string what = quoted(found.text) + " is not expected";
+  std::string message = quoted(found.text) + " is not expected";
   if (at_ == 0 || (found.is_name() && is_keyword(found.text))) {
-    fail_at(found.place, "{} here.", what);
+    fail_at(found.place, "{} here.", message);
   }
   const Token& before = tokens[at_ - 1];
-  what += " behind " + quoted(before.text);
+  message += " behind " + quoted(before.text);
   if (found.place.line != before.place.line) {
     fail_at(
-        before.place, "{}: is a `;` missing at the end of this line?", what);
+        before.place, "{}: is a `;` missing at the end of this line?", message);
   }
-  fail_at(found.place, "{}{}.", what, wanted);
+  fail_at(found.place, "{}{}.", message, wanted);
 }
 
 void Parser::refuse(std::string_view way) const {

@@ -93,7 +93,7 @@ class Parser {
 
   // Classification of names and of the tokens from `i` on (parser_names.cpp).
   Meaning meaning(std::string_view name) const;
-  void declare(std::string_view name, Meaning what);
+  void declare(std::string_view name, Meaning role);
   void declare_type(std::string_view name);
   bool points(size_t i) const; // * & &&
   size_t angle_end(size_t open, bool simple) const;
@@ -109,20 +109,20 @@ class Parser {
   void base(Type& out);
   void qualify(Type& out);
   Specifiers specifiers(std::vector<Declaration>* made);
-  void declarator(Declarator& out, Meaning what = Meaning::Variable);
+  void declarator(Declarator& out, Meaning role = Meaning::Variable);
   Type specifiers_again(size_t begin);
   // Calls each() for declarators with commas between them, which share the
   // specifiers that begin at `begin`.
   template <typename F>
-  void declarators(Type type, size_t begin, Meaning what, F each) {
+  void declarators(Type type, size_t begin, Meaning role, F each) {
     Declarator one;
     one.type = std::move(type);
-    declarator(one, what);
+    declarator(one, role);
     each(one);
     while (take(",")) {
       Declarator next;
       next.type = specifiers_again(begin);
-      declarator(next, what);
+      declarator(next, role);
       each(next);
     }
   }
@@ -131,7 +131,7 @@ class Parser {
   std::vector<TemplateArgument> template_arguments();
   TemplateArgument template_argument();
   std::vector<Parameter> parameters();
-  Parameter parameter(Meaning what = Meaning::Variable);
+  Parameter parameter(Meaning role = Meaning::Variable);
 
   // Expressions (parser_expressions.cpp).
   ExprPtr make(Expr::Kind kind, const Place& place) const;

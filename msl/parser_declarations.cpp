@@ -136,9 +136,9 @@ TemplateParameter Parser::template_parameter() {
   declared_ = {};
   auto as = parameter(Meaning::None);
   refuse_pack();
-  out.type = std::move(as.what.type);
-  out.name = std::move(as.what.name);
-  out.default_value = std::move(as.what.value);
+  out.type = std::move(as.declarator.type);
+  out.name = std::move(as.declarator.name);
+  out.default_value = std::move(as.declarator.value);
   if (!out.name.empty()) {
     scopes_.back()->names[declared_] = Meaning::Variable;
   }
@@ -370,9 +370,9 @@ void Parser::constants(
     Specifiers before,
     size_t begin,
     std::vector<Declaration>& out) {
-  auto what =
+  auto role =
       scopes_.back()->of_template ? Meaning::ValueTemplate : Meaning::Variable;
-  declarators(std::move(before.type), begin, what, [&](Declarator& one) {
+  declarators(std::move(before.type), begin, role, [&](Declarator& one) {
     Declaration made;
     made.kind = Kind::Constant;
     made.place = before.place;

@@ -13,12 +13,12 @@ Meaning Parser::meaning(std::string_view name) const {
 }
 
 // Declares a name in the innermost scope, skipping those of templates.
-void Parser::declare(std::string_view name, Meaning what) {
+void Parser::declare(std::string_view name, Meaning role) {
   size_t i = scopes_.size() - 1;
   while (scopes_[i]->of_template) {
     --i;
   }
-  scopes_[i]->names[name] = what;
+  scopes_[i]->names[name] = role;
 }
 
 // Declares a type or, behind the parameters of a template, a template of types.
@@ -65,13 +65,13 @@ size_t Parser::arguments_end(size_t i) const {
     return SIZE_MAX;
   }
   bool member = i > 0 && (token(i - 1).is(".") || token(i - 1).is("->"));
-  auto what = member ? Meaning::None : meaning(token(i).text);
-  if (what == Meaning::TypeTemplate || what == Meaning::ValueTemplate ||
-      what == Meaning::BuiltInTypeTemplate ||
+  auto role = member ? Meaning::None : meaning(token(i).text);
+  if (role == Meaning::TypeTemplate || role == Meaning::ValueTemplate ||
+      role == Meaning::BuiltInTypeTemplate ||
       (i > 0 && token(i - 1).is("template"))) {
     return angle_end(open, false);
   }
-  if (what == Meaning::Variable || what == Meaning::Type) {
+  if (role == Meaning::Variable || role == Meaning::Type) {
     return SIZE_MAX;
   }
   // A name that is not known: a call with types or one value, or a scope.
@@ -109,17 +109,17 @@ size_t Parser::base_end(size_t i, bool qualified, bool& known) const {
   if (!is_name(i)) {
     return SIZE_MAX;
   }
-  auto what = meaning(token(i).text);
+  auto role = meaning(token(i).text);
   size_t end = arguments_end(i);
-  if (qualified && end == SIZE_MAX && what != Meaning::Variable &&
-      what != Meaning::Type && token(i + 1).is("<")) {
+  if (qualified && end == SIZE_MAX && role != Meaning::Variable &&
+      role != Meaning::Type && token(i + 1).is("<")) {
     end = angle_end(i + 1, false);
   }
   bool templated = end != SIZE_MAX;
   bool of_types =
-      what == Meaning::TypeTemplate || what == Meaning::BuiltInTypeTemplate;
+      role == Meaning::TypeTemplate || role == Meaning::BuiltInTypeTemplate;
   known = templated ? of_types
-                    : what == Meaning::Type || what == Meaning::TypeTemplate;
+                    : role == Meaning::Type || role == Meaning::TypeTemplate;
   i = templated ? end + 1 : i + 1;
   while (token(i).is("::")) {
     i += 1 + token(i + 1).is("template");
@@ -129,7 +129,7 @@ size_t Parser::base_end(size_t i, bool qualified, bool& known) const {
     end = arguments_end(i);
     i = end == SIZE_MAX ? i + 1 : end + 1;
   }
-  known |= qualified && what == Meaning::None;
+  known |= qualified && role == Meaning::None;
   return i;
 }
 

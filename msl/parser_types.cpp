@@ -111,7 +111,7 @@ Type Parser::specifiers_again(size_t begin) {
 }
 
 // * & before an optional name and [] behind it; declares it as `what`.
-void Parser::declarator(Declarator& out, Meaning what) {
+void Parser::declarator(Declarator& out, Meaning role) {
   Depth depth(*this);
   for (;; ++at_) {
     if (is("*")) {
@@ -126,13 +126,13 @@ void Parser::declarator(Declarator& out, Meaning what) {
       is("(") && (is("*", 1) || is("&", 1) || (is_name(at_ + 1) && is(")", 2)));
   if (in_brackets) {
     ++at_;
-    declarator(out, what);
+    declarator(out, role);
     expect(")");
   } else if (is_name(at_)) {
     out.place = here().place;
     declared_ = here().text;
-    if (what != Meaning::None) {
-      declare(declared_, what);
+    if (role != Meaning::None) {
+      declare(declared_, role);
     }
     out.name = take_name();
   } else if (is("[") && out.type.name == "auto") {
@@ -213,28 +213,29 @@ TemplateArgument Parser::template_argument() {
 std::vector<Parameter> Parser::parameters() {
   std::vector<Parameter> out;
   bracketed("(", ")", [&] { out.push_back(parameter()); });
-  bool nothing = out.size() == 1 && out[0].what.name.empty() &&
-      out[0].what.type.name == "void" && out[0].what.type.pointers == 0;
+  bool nothing = out.size() == 1 && out[0].declarator.name.empty() &&
+      out[0].declarator.type.name == "void" &&
+      out[0].declarator.type.pointers == 0;
   if (nothing) {
     out.clear();
   }
   return out;
 }
 
-Parameter Parser::parameter(Meaning what) {
+Parameter Parser::parameter(Meaning role) {
   Parameter out;
   size_t begin = at_;
-  out.what.place = here().place;
+  out.declarator.place = here().place;
   if (is("...")) {
     refuse("`...`: write each parameter");
   }
-  out.what.type = specifiers(nullptr).type;
-  declarator(out.what, what);
+  out.declarator.type = specifiers(nullptr).type;
+  declarator(out.declarator, role);
   if (is("...")) {
     refuse("a parameter pack: write each parameter");
   }
   if (take("=")) {
-    out.what.value = is("{") ? list() : assignment();
+    out.declarator.value = is("{") ? list() : assignment();
   }
   for (size_t i = begin; i < at_; ++i) {
     if (auto found = text_.attributes.find(i);

@@ -186,14 +186,14 @@ Value Translator::argument_constant(const TemplateArgument& a) {
   return v;
 }
 
-int64_t Translator::constant_integer(const Expr& e, const char* what) {
+int64_t Translator::constant_integer(const Expr& e, const char* name) {
   Temporarily here(here_, e.place);
   Value v = rvalue(e);
   if (!v.constant || !v.type->is_integer()) {
     fail(
         "{} must be an integer constant: a number, a constexpr or a template "
         "argument.",
-        what);
+        name);
   }
   return v.integer();
 }

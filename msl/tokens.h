@@ -31,8 +31,8 @@ struct Token {
   // The token's place; for a token of a macro, the place of its use.
   Place place;
 
-  bool is(std::string_view what) const {
-    return text == what && kind != Kind::String && kind != Kind::Char;
+  bool is(std::string_view word) const {
+    return text == word && kind != Kind::String && kind != Kind::Char;
   }
   bool is_name() const {
     return kind == Kind::Name;

@@ -25,8 +25,8 @@ struct Place {
 // that sentence, message() the whole message for users.
 class Error : public std::runtime_error {
  public:
-  Error(const Place& place, const std::string& what)
-      : std::runtime_error(what), place(place) {}
+  Error(const Place& place, const std::string& message)
+      : std::runtime_error(message), place(place) {}
   Place place;
 
   // "[metal_kernel] NAME: line 12 of the body, column 3: `the line`: sentence"

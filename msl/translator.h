@@ -145,7 +145,7 @@ class Translator {
   Value argument_constant(const TemplateArgument& a);
   bool is_type_argument(const TemplateArgument& a);
   TypeOrNumber argument_of(const TemplateArgument& a);
-  int64_t constant_integer(const Expr& e, const char* what);
+  int64_t constant_integer(const Expr& e, const char* name);
   Ty struct_type(
       const Declaration& d,
       const TemplateArguments& arguments,
@@ -242,7 +242,7 @@ class Translator {
   Value lambda(const Expr& e);
   Value temporary(const Value& v, const char* wish = "t");
   Ty type_without_effects(const Expr& e);
-  bool attempt(const std::function<void()>& what);
+  bool attempt(const std::function<void()>& body);
 
   // -- operators.cpp
   Value unary(const Expr& e);
@@ -401,7 +401,7 @@ class Translator {
   void masked_switch(const Stmt& s);
   void masked_leave(const Stmt& s);
   void masked_return(const Stmt& s);
-  void with_mask(Mask& m, const std::function<void()>& what);
+  void with_mask(Mask& m, const std::function<void()>& body);
   std::string new_mask(const std::string& value);
   Mask& part_mask(const std::string& value); // of some invocations
   void after_leaving(Mask& outer, bool leaves);
@@ -425,8 +425,8 @@ class Translator {
   Value of_variable(Variable* v);
   void declare_variable(Variable* v, const std::string& init);
   void declare_everywhere(Variable* v, const std::string& init);
-  std::vector<Line> captured(const std::function<void()>& what);
-  std::vector<Line> captured_inside(const std::function<void()>& what);
+  std::vector<Line> captured(const std::function<void()>& body);
+  std::vector<Line> captured_inside(const std::function<void()>& body);
   void wrote(const Value& to);
   void check_writable(const Value& to) const;
   void append(std::vector<Line>& lines);

@@ -47,7 +47,7 @@ std::string print(const Declarator& one) {
 std::string print(const std::vector<Parameter>& parameters) {
   std::string out = "(";
   for (const auto& one : parameters) {
-    out += (out.size() > 1 ? ", " : "") + print(one.what);
+    out += (out.size() > 1 ? ", " : "") + print(one.declarator);
     for (const auto& attribute : one.attributes) {
       out += " [[" + attribute.name;
       for (const auto& argument : attribute.arguments) {
