@@ -29,7 +29,7 @@ void follow(const array& in, StreamEncoder& encoder);
 // closes the batch when that is due. The caller has waited for events of the
 // inputs, has followed these, and holds a PlacementScope.
 void evaluate(array& arr, StreamEncoder& encoder);
-// The same for arrays without a graph.
+// Encodes a primitive whose arrays belong to no graph.
 void evaluate(
     Primitive& primitive,
     std::vector<array>& inputs,

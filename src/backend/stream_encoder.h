@@ -125,7 +125,7 @@ class StreamEncoder {
     dispatch_bytes(
         kernel, inputs, outputs, &args, sizeof args, grid, work, what);
   }
-  // The same for operands that are bound.
+  // dispatch() of operands that are bound.
   template <KernelVariant V, typename Args>
   requires Takes<V, Args>
   void dispatch_bound(
@@ -177,7 +177,7 @@ class StreamEncoder {
   // An uninitialised, row-contiguous temporary, already kept alive.
   array temporary(Shape shape, Dtype dtype);
 
-  // The same in memory that is reused by every third call, after its last use:
+  // A temporary in memory that every third call reuses, after its last use:
   // for data from one dispatch to the next. With three, such pairs can run side
   // by side. The memory grows and is kept.
   array scratch(Shape shape, Dtype dtype);

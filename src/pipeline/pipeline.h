@@ -146,7 +146,7 @@ class PipelineTable {
     return create(key, file, nullptr, defines, args_in_memory, Build::Later);
   }
 
-  // The same for a typed variant (variant.h); usually only its values are
+  // The kernel of a typed variant (variant.h); usually only its values are
   // hashed per call.
   template <KernelVariant V>
   const Kernel& get(const V& variant) {
@@ -160,7 +160,7 @@ class PipelineTable {
     return get(V::file, std::span<const Define>(variant.defines()));
   }
 
-  // The same for generated GLSL. The whole source is part of the key; keep the
+  // The kernel of generated GLSL. The whole source is part of the key; keep the
   // result, because hashing a long source is slow. User-written GLSL is built
   // at once, so that its author sees the errors.
   const Kernel& get_source(

@@ -18,7 +18,7 @@ std::span<const std::byte> find_shipped(
     std::span<const std::byte> table,
     std::string_view key);
 
-// The same in this library's own table.
+// The entry in this library's own table.
 std::span<const std::byte> find_shipped(std::string_view key);
 
 // A table of entries by key. The same bytes on every machine of the same byte

@@ -22,7 +22,7 @@ class Workers {
   // `job` must not throw. After stop() nothing is run: false.
   bool add(std::function<void()> job);
 
-  // The same for a job that nobody waits for yet. Without a thread to run it,
+  // Adds a job that nobody waits for yet. Without a thread to run it,
   // it is dropped.
   void add_idle(std::function<void()> job);
 

@@ -4,6 +4,12 @@
 
 namespace mlx::core::vulkan {
 
+// A class is a file of this folder, and here a name and a row.
+Policy nvidia_policy(const Caps&), amd_policy(const Caps&),
+    intel_policy(const Caps&), apple_policy(const Caps&),
+    adreno_policy(const Caps&), software_policy(const Caps&),
+    least_policy(const Caps&);
+
 namespace {
 
 struct Class {

@@ -39,7 +39,7 @@ struct QuantThresholds {
   // Least and most rows of x for qmm_tall, the least where qmm_fragments is not
   // used (docs/lab/2026-11-26-tune.md); the most for codes of bytes
   // (2026-11-26-tall.md); workgroups per core that its parts of k aim at, and
-  // the least items of k a part (2026-11-26-rows.md).
+  // the least items of k per part (2026-11-26-rows.md).
   uint32_t least_tall_rows = 33;
   uint32_t most_tall_rows = ~0u;
   uint32_t most_tall_byte_rows = 256;
@@ -54,14 +54,14 @@ struct QuantThresholds {
   uint32_t dot_row_k = 1;
   uint32_t most_dot_row_k = 8192;
   // Subgroups per core that keep a device busy in qmv. With fewer, and at least
-  // shared_k items of k a lane, workgroups share k (same note).
+  // shared_k items of k per lane, workgroups share k (same note).
   uint32_t busy_subgroups = 16;
   uint32_t shared_k = 64;
   // Rows of x up to which a product takes vectors instead of tiles, with w
   // transposed and not (same note).
   uint32_t vector_rows = 8;
   uint32_t plain_vector_rows = 4;
-  // The same, where f16 matrices repay packing rows of bf16
+  // vector_rows where f16 matrices repay packing rows of bf16
   // (docs/lab/2026-11-28-executed-amd.md).
   uint32_t packed_vector_rows = 4;
   // Total rows, and rows per expert, from which sorted rows are multiplied in
@@ -109,8 +109,8 @@ struct GemmThresholds {
   uint32_t few_rows = 64;
   uint32_t few_rows_k = 512;
   // Workgroups per core that splits of k aim at, the most parts, and the least
-  // items of k a part: in thin products (no note), scalar tiles (no note), few
-  // rows (docs/lab/2026-11-26-rows.md), and tiles of matrix units, the
+  // items of k per part: in thin products (no note), scalar tiles (no note),
+  // few rows (docs/lab/2026-11-26-rows.md), and tiles of matrix units, the
   // large ones last (docs/lab/2026-11-22-matrix-units.md).
   uint32_t split_groups = 2;
   uint32_t split_parts = 64;
@@ -239,15 +239,6 @@ Policy planned_policy(const Caps& caps, const TestHooks& test, int int8 = 0);
 // Sets the thresholds of devices that share the host's memory, where
 // dequantizing first repays later; not timed.
 void share_memory(Policy& policy);
-
-// One function per file of this folder.
-Policy nvidia_policy(const Caps& caps);
-Policy amd_policy(const Caps& caps);
-Policy intel_policy(const Caps& caps);
-Policy apple_policy(const Caps& caps);
-Policy adreno_policy(const Caps& caps);
-Policy software_policy(const Caps& caps);
-Policy least_policy(const Caps& caps);
 
 // A device, and what plans do with it.
 struct Target {

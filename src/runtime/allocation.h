@@ -45,7 +45,7 @@ enum class HostUse : uint8_t {
   None, // not mapped
   Coherent, // possibly at the same time as the device
   Array, // between an invalidation and a flush
-  Spill, // the same, for arrays that come and go while the device is full
+  Spill, // as Array, for what comes and goes while the device is full
 };
 
 class Allocations {
@@ -77,7 +77,7 @@ class Allocations {
   // current budget (VK_EXT_memory_budget, sampled ten times a second), or the
   // heaps' size.
   uint64_t budget(std::span<const int> types);
-  // The same less what is in use.
+  // That budget less what is in use.
   uint64_t room(std::span<const int> types);
 
   // MLX_VK_DEBUG=guard: a mapped allocation filled with poison between red

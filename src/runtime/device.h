@@ -57,7 +57,7 @@ class Device {
   const Caps& caps() const {
     return caps_;
   }
-  // The same with the policy of its class.
+  // Its capabilities and the policy of its class.
   const Target& target() const {
     return target_;
   }

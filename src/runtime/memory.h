@@ -123,7 +123,7 @@ class Memory {
   BufferKind kind_for(size_t size, Placement placement) const;
   // Throws VkError naming the size and what is in use.
   Buffer* allocate(size_t size, Placement placement);
-  // The same, or null if the driver would have to give memory.
+  // Memory of kept blocks, or null if the driver would have to give some.
   Buffer* allocate_in_blocks(size_t size, Placement placement);
   void release(Buffer* buffer);
   // Resets an unused buffer for reuse; false if it is better freed.
@@ -140,7 +140,7 @@ class Memory {
   void* host_pointer(Buffer& buffer) {
     return prepare_for_host(buffer, 1);
   }
-  // The same, so that the next `pointers` calls of host_pointer() cannot fail.
+  // host_pointer() whose next `pointers` calls cannot fail.
   void* prepare_for_host(Buffer& buffer, uint32_t pointers = 0);
 
   // Until end_expecting(), the calling thread gets pointers to this buffer

@@ -258,8 +258,8 @@ class Program : public Records {
     }
     return false;
   }
-  // The same for groups of a family that run last: those that may grow, the
-  // last few whose place is near `record`.
+  // Whether f(k) holds for a group of the family that may still grow: one of
+  // the last few that run last and whose place is near `record`.
   template <typename F>
   bool any_growing(uint8_t family, uint32_t record, F f) const {
     size_t n = run_last_.size();
@@ -333,7 +333,7 @@ class Program : public Records {
       uint32_t maker,
       int8_t operand,
       uint32_t joined = none);
-  // The same with groups[number], or a new group.
+  // Tries to join groups[number], or a new group.
   bool attempt_with(
       uint32_t number,
       const Pattern& pattern,

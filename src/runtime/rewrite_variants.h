@@ -19,7 +19,7 @@ inline FusedQmvVariant fused_matvec(const QmvVariant& v, bool several) {
   return {v, several ? MAX_SETS : 1u};
 }
 
-// The same with the norm of their row of k items, by this many lanes.
+// That kernel with the norm of its row of k items, by this many lanes.
 inline FusedQmvVariant normed_matvec(FusedQmvVariant v, uint32_t k, int lanes) {
   v.NORM = k;
   v.NORM_LANES = static_cast<uint32_t>(lanes);
@@ -134,7 +134,7 @@ inline bool fits_registers(const Policy& policy, const FusedFragmentsVariant&) {
   return !policy.few_registers();
 }
 
-// The same for the kernel of experts, whose outputs all wait in shared memory.
+// All outputs of the kernel of experts wait in shared memory.
 inline bool fits_registers(const Policy& policy, const ExpertVariant& v) {
   uint32_t more = policy.joined_values + policy.several_values;
   return !policy.few_registers() ||

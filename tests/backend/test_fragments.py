@@ -1,7 +1,7 @@
 """Products whose fragments lanes load themselves, on the device's matrix units where
 the driver's layout is known, else with matrices that software devices emulate:
 quantized ones of a few dozen rows (quant/qmm_fragments.comp), alone and joined with
-what follows them, of a few sorted rows an expert, of more rows (quant/qmm_tall.comp),
+what follows them, of a few sorted rows per expert, of more rows (quant/qmm_tall.comp),
 dense ones (gemm/gemm_fragments.comp) and convolutions
 (conv/conv_fragments.comp)."""
 

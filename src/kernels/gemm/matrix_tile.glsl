@@ -88,7 +88,7 @@ uvec4 next_a[LOADS_A];
 // and `wn`. A macro, so that acc stays in registers.
 #define MULTIPLY_TILES(acc, wm, wn) MULTIPLY_RANGE(acc, wm, wn, 0, BK)
 
-// The same for a range of k.
+// MULTIPLY_TILES() for a range of k.
 #define MULTIPLY_RANGE(acc, wm, wn, k_from, k_to)                             \
   UNROLL for (uint kk = k_from; kk < k_to; kk += MK) {                        \
     MATRIX_A x[FM];                                                           \

@@ -33,7 +33,7 @@ struct QuantOperands {
 // keeps operands alive; only matrices with non-contiguous rows are copied.
 void quantized_product(StreamEncoder& enc, QuantOperands&& o, array& out);
 
-// The same for any batch dimensions of x and w, and for products by index.
+// quantized_product() for any batch dimensions of x and w, and by index.
 // Expects matrices with contiguous rows, and memory in `out`.
 void stacked_product(StreamEncoder& enc, QuantOperands& o, array& out);
 
