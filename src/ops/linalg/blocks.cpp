@@ -97,19 +97,6 @@ void alloc_by_columns(array& a) {
   a.set_data(allocator::malloc(a.nbytes()), a.size(), strides, flags);
 }
 
-void copy_by_columns(const array& from, array& to, StreamEncoder& enc) {
-  Strides strides(from.ndim());
-  int last = from.ndim() - 1;
-  strides[last] = from.shape(-2);
-  strides[last - 1] = 1;
-  int64_t size = int64_t(from.shape(-2)) * from.shape(-1);
-  for (int d = last - 2; d >= 0; --d) {
-    strides[d] = size;
-    size *= from.shape(d);
-  }
-  copy_strided(enc, from, to, {from.shape(), from.strides(), strides});
-}
-
 Matrices product(const Matrices& a, const Matrices& b, StreamEncoder& enc) {
   array y =
       enc.temporary({int(a.count), int(a.rows), int(b.cols)}, a.of.dtype());
@@ -143,7 +130,7 @@ void reduce_into(
 void solve_triangle(
     const Triangle& triangle,
     const Matrices* b,
-    const array* perm,
+    const array* places,
     const Matrices& x,
     StreamEncoder& enc) {
   auto& t = triangle.t;
@@ -154,7 +141,7 @@ void solve_triangle(
     uint32_t at = upper ? n - done - w : done; // the block's first row
     uint32_t before = upper ? at + w : 0; // the first row that is known
     // Later columns of the inverse of a lower triangle are zero here.
-    uint32_t columns = b || perm ? x.cols : at + w;
+    uint32_t columns = b || places ? x.cols : at + w;
     std::optional<Matrices> r;
     if (b) {
       r = b->part(at, 0, w, columns);
@@ -178,7 +165,6 @@ void solve_triangle(
         .ts = block.strides,
         .rs = r ? r->strides : Strided{},
         .xs = to.strides,
-        .perm_batch = n,
         .width = w,
         .columns = columns,
         .first = at,
@@ -189,14 +175,14 @@ void solve_triangle(
         .UNIT = triangle.unit,
         .R = r.has_value(),
         .EYE = b   ? 0u
-            : perm ? 2u
-                   : 1u};
+            : places ? 2u
+                     : 1u};
     std::vector<array> views{block.view()};
     if (r) {
       views.push_back(r->view());
     }
-    if (!b && perm) {
-      views.push_back(*perm);
+    if (!b && places) {
+      views.push_back(*places);
     }
     std::vector<Operand> reads(views.begin(), views.end());
     enc.dispatch(
@@ -211,12 +197,26 @@ void solve_triangle(
 
 namespace {
 
+// Copies matrices of any strides to the beginning of `to`, column-major.
+void copy_by_columns(const array& from, array to, StreamEncoder& enc) {
+  Strides strides(from.ndim());
+  int last = from.ndim() - 1;
+  strides[last] = from.shape(-2);
+  strides[last - 1] = 1;
+  int64_t size = int64_t(from.shape(-2)) * from.shape(-1);
+  for (int d = last - 2; d >= 0; --d) {
+    strides[d] = size;
+    size *= from.shape(d);
+  }
+  copy_strided(enc, from, to, {from.shape(), from.strides(), strides});
+}
+
 void factor_panel(
     const Matrices& x,
     const Matrices& y,
     uint32_t first,
     array& pivots,
-    array& perm,
+    array& places,
     StreamEncoder& enc) {
   LuPanelArgs args{
       .xs = x.strides,
@@ -229,7 +229,7 @@ void factor_panel(
   enc.dispatch(
       lu_panel_variant(type_of(y.of), y.rows, enc.caps()),
       {x.view()},
-      {y.view(), pivots, perm},
+      {y.view(), pivots, places},
       args,
       linear(y.count),
       Work{.flops = 2.0 * y.rows * y.cols * y.cols * y.count});
@@ -240,13 +240,19 @@ void exchange_rows(
     uint32_t first,
     uint32_t width,
     const array& pivots,
-    array& perm,
+    array& places,
     StreamEncoder& enc) {
-  uint32_t groups = ceil_div(y.cols + 1, 64u);
+  uint32_t columns = LU_SWAP_GROUP / (2 * linalg_block); // of a workgroup
+  uint32_t groups = std::max(
+      ceil_div(y.cols - width, columns),
+      first > 0 ? ceil_div(y.rows, uint32_t(LU_SWAP_GROUP)) : 0);
+  if (groups == 0) {
+    return;
+  }
   LuSwapArgs args{
       .ys = y.strides,
       .pivot_batch = pivots.shape(-1),
-      .perm_batch = y.rows,
+      .rows = y.rows,
       .columns = y.cols,
       .width = width,
       .first = first,
@@ -255,7 +261,7 @@ void exchange_rows(
   enc.dispatch(
       LuSwapVariant{type_of(y.of)},
       {pivots},
-      {y.view(), perm},
+      {y.view(), places},
       args,
       linear(uint64_t(groups) * y.count));
 }
@@ -263,25 +269,31 @@ void exchange_rows(
 } // namespace
 
 void factor_lu(
+    const array& a,
     const Matrices& y,
     array& pivots,
-    array& perm,
+    array& places,
     StreamEncoder& enc) {
   uint32_t n = std::min(y.rows, y.cols);
+  bool one = n <= linalg_block && y.cols == n;
+  if (!one) {
+    copy_by_columns(a, y.of, enc);
+  }
   for (uint32_t at = 0; at < n; at += linalg_block) {
     uint32_t w = block_width(at, n);
     uint32_t below = y.rows - at, after = y.cols - at - w;
     auto panel = y.part(at, at, below, w);
     // Column-major, as the panel's invocations have rows.
-    auto x = at == 0 ? panel
-                     : reduced(
-                           panel.transposed(),
-                           y.part(0, at, at, w).transposed(),
-                           y.part(at, 0, below, at).transposed(),
-                           enc)
-                           .transposed();
-    factor_panel(x, panel, at, pivots, perm, enc);
-    exchange_rows(y, at, w, pivots, perm, enc);
+    auto x = one ? matrices(a, enc)
+        : at == 0 ? panel
+                  : reduced(
+                        panel.transposed(),
+                        y.part(0, at, at, w).transposed(),
+                        y.part(at, 0, below, at).transposed(),
+                        enc)
+                        .transposed();
+    factor_panel(x, panel, at, pivots, places, enc);
+    exchange_rows(y, at, w, pivots, places, enc);
     if (after > 0) {
       auto right = y.part(at, at + w, w, after);
       auto r = at == 0

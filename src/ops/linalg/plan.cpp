@@ -1,18 +1,25 @@
 #include "ops/linalg/plan.h"
 
+#include <algorithm>
+
 #include "vk/integers.h"
 
 namespace mlx::core::vulkan {
 
+uint32_t lu_rows(const Caps& caps) {
+  return 32 * std::min(caps.max_workgroup_size, 1024u);
+}
+
+// Large workgroups have 64 registers per invocation, others more.
 LuPanelVariant lu_panel_variant(Type t, uint32_t rows, const Caps& caps) {
-  LuPanelVariant v{.T = t, .ROWS = 64, .WG_SIZE = 64};
-  if (rows > v.ROWS || v.shared_memory() > caps.shared_memory) {
-    v.ROWS = t == Type::f64 ? 112 : 224;
-    v.WG_SIZE = 256;
+  LuPanelVariant v{.T = t, .ROWS = 1};
+  v.WG_SIZE = rows <= 64 ? 64 : rows <= 256 ? 256 : lu_rows(caps) / 32;
+  while (v.ROWS * v.WG_SIZE < rows) {
+    v.ROWS *= 2;
   }
-  if (rows > v.ROWS || v.shared_memory() > caps.shared_memory) {
-    v.ROWS = 0;
-  }
+  uint32_t registers = v.WG_SIZE > 256 ? 32 : 64;
+  uint32_t items = registers * 4 / linalg_bytes(t);
+  v.WIDE = std::clamp(items / v.ROWS, 1u, linalg_block);
   return v;
 }
 
