@@ -84,7 +84,7 @@ void eliminate(uint j, uint left, uint matrix) {
 }
 
 #if WIDE < BLOCK
-shared T top[WIDE][WIDE + 1]; // rows of v, then of the upper factor
+shared T top[WIDE][WIDE + 1]; // rows of the upper factor
 shared T lower[BLOCK][WIDE]; // diagonal blocks of the lower factor
 
 // What the block's columns from t on leave of v.
@@ -109,16 +109,11 @@ void subtract(uint t, int64_t y) {
   }
   barrier();
   EACH_ROW {
-    if (place[r] - t < WIDE) {
+    uint end = place[r] >= t && ROW < A.rows ? min(place[r] - t, WIDE) : 0;
+    for (uint k = 0; k < end; ++k) {
+      T l = load(A.y, AT(ROW, t + k));
       EACH_COLUMN {
-        v[r][c] = top[place[r] - t][c];
-      }
-    } else if (place[r] >= t && ROW < A.rows) {
-      for (uint k = 0; k < WIDE; ++k) {
-        T l = load(A.y, AT(ROW, t + k));
-        EACH_COLUMN {
-          v[r][c] -= l * top[k][c];
-        }
+        v[r][c] -= l * top[k][c];
       }
     }
   }
@@ -150,11 +145,14 @@ void work(uint matrix) {
     for (uint j = 0; j < left; ++j) {
       eliminate(s + j, left - j, matrix);
     }
+    memoryBarrierBuffer(); // x may be y
+    barrier();
     EACH_ROW {
+      uint row = s + WIDE < A.width ? ROW : place[r];
       EACH_COLUMN {
         uint j = c + left - WIDE; // column of the block, from s on
         if (ROW < A.rows && j < left) {
-          store(A.y, AT(ROW, s + j), v[r][c]);
+          store(A.y, AT(row, s + j), v[r][c]);
         }
 #if WIDE < BLOCK
         if (place[r] - s < WIDE) {
@@ -164,10 +162,11 @@ void work(uint matrix) {
       }
     }
   }
-  for (uint s = 0; s < A.width; s += WIDE) {
+#if WIDE < BLOCK
+  for (uint s = 0; s + WIDE < A.width; s += WIDE) { // earlier columns, too
     EACH_ROW {
       EACH_COLUMN {
-        if (place[r] != ROW && s + c < A.width) {
+        if (place[r] != ROW) {
           v[r][c] = load(A.y, AT(ROW, s + c));
         }
       }
@@ -176,12 +175,13 @@ void work(uint matrix) {
     barrier();
     EACH_ROW {
       EACH_COLUMN {
-        if (place[r] != ROW && s + c < A.width) {
+        if (place[r] != ROW) {
           store(A.y, AT(place[r], s + c), v[r][c]);
         }
       }
     }
   }
+#endif
   EACH_ROW {
     if (A.first == 0 && ROW < A.rows) {
       store(A.places, uint64_t(matrix) * A.rows + ROW, place[r]);

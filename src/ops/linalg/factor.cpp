@@ -15,6 +15,8 @@ namespace mlx::core {
 
 using namespace vulkan;
 
+constexpr uint32_t wide_columns = 8 * linalg_block;
+
 void Cholesky::eval_gpu(const std::vector<array>& inputs, array& out) {
   auto& enc = encoder(stream());
   fill_with_zeros(out, enc);
@@ -29,14 +31,26 @@ void Cholesky::eval_gpu(const std::vector<array>& inputs, array& out) {
   double epsilon = out.dtype() == float64
       ? std::numeric_limits<double>::epsilon()
       : std::numeric_limits<float>::epsilon();
-  uint32_t n = a.rows;
+  uint32_t n = a.rows, begin = 0;
+  // What columns before `begin` leave of the next ones, in a product that is
+  // wide enough for the whole device.
+  Matrices left = a;
+  auto less = [&](const Matrices& x, uint32_t from, uint32_t at) {
+    auto known = y.part(at, from, x.rows, at - from);
+    auto above = known.part(0, 0, x.cols, at - from).transposed();
+    return reduced(x, known, above, enc);
+  };
   for (uint32_t at = 0; at < n; at += linalg_block) {
     uint32_t w = block_width(at, n), rows = n - at;
-    auto from = a.part(at, at, rows, w), x = from;
-    if (at > 0) {
-      x = reduced(
-          x, y.part(at, 0, rows, at), y.part(at, 0, w, at).transposed(), enc);
+    if (at == begin + wide_columns) {
+      begin = at;
+      left = less(a.part(at, at, rows, std::min(wide_columns, rows)), 0, at);
     }
+    auto x = left.part(at - begin, at - begin, rows, w);
+    if (at > begin) {
+      x = less(x, begin, at);
+    }
+    auto from = a.part(at, at, rows, rows);
     auto to = y.part(at, at, rows, w);
     uint32_t groups = std::max(ceil_div(rows - w, uint32_t(LINALG_GROUP)), 1u);
     CholeskyArgs args{
@@ -50,7 +64,7 @@ void Cholesky::eval_gpu(const std::vector<array>& inputs, array& out) {
         .count = a.count};
     enc.dispatch(
         variant,
-        {x.view(), a.part(at, at, rows, rows).view()},
+        {x.view(), from.view()},
         {to.view()},
         args,
         linear(uint64_t(groups) * a.count),
@@ -91,6 +105,10 @@ void Inverse::eval_gpu(const std::vector<array>& inputs, array& out) {
     }
     solve_triangle({.t = t}, nullptr, nullptr, x, enc);
     return;
+  }
+  if (uint32_t(out.shape(-1)) > lu_rows(enc.caps())) {
+    std::vector<array> outputs{out};
+    return run_on_cpu(*this, inputs, outputs);
   }
   alloc_by_rows(out);
   Matrices x = matrices(out, enc);
