@@ -34,8 +34,8 @@ struct CholeskyArgs {
 };
 
 // x = t^-1 b, with t lower triangular of `width` rows; a unit diagonal is not
-// read. b is what R and EYE say: r, or rows of the identity from row `first` on,
-// whose own rows are in their places or where `places` says, less r.
+// read. b is what R and EYE say: r, or rows from `first` on of the identity,
+// with its rows in order or where `places` says, less r.
 struct SolveArgs {
   PTR(T_PTR, t)
 #if R
@@ -64,15 +64,15 @@ struct LuPanelArgs {
   uint count;
 };
 
-// Exchanges rows of y as the pivots from `first` on say, in all columns but
-// those of the block, and if `first` is not 0 the places of rows.
+// Exchanges rows of y as the `width` pivots from `first` on say, in all columns
+// but `done` from there on, and if `first` is not 0 the places of rows.
 struct LuSwapArgs {
   PTR(Ptr_u32, pivots)
   PTR(T_PTR, y)
   PTR(Ptr_u32, places)
   Strided ys;
   int64_t pivot_batch;
-  uint rows, columns, width, first;
+  uint rows, columns, width, first, done;
   uint groups, count;
 };
 

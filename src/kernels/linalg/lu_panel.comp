@@ -1,9 +1,10 @@
 // LU factors of a block column, with partial pivoting (Golub & Van Loan, Matrix
 // Computations, 3.4.4). A workgroup has a matrix, and an invocation ROWS rows,
 // of which WIDE columns at a time are in registers: earlier columns of the block
-// are subtracted first. Rows do not move but at the end; until then an
-// invocation knows their places. Rows meet in shared memory. A column of zeros
-// is left as it is; the largest item of NaNs is the first.
+// are subtracted first. Rows do not move, their places do, and meet only in
+// shared memory. If WIDE is BLOCK they are written to their places, else
+// lu_swap.comp moves them. A column of zeros is left as it is; the largest item
+// of NaNs is the first.
 #include "linalg/real.glsl"
 #include "linalg/linalg.h"
 #define ARGS_BLOCK LuPanelArgs
@@ -14,6 +15,7 @@ layout(local_size_x = WG_SIZE) in;
 
 #define EACH_ROW [[unroll]] for (uint r = 0; r < ROWS; ++r)
 #define EACH_COLUMN [[unroll]] for (uint c = 0; c < WIDE; ++c)
+#define EACH_ITEM EACH_ROW EACH_COLUMN
 #define AT(i, j) y + (i) * A.ys.row + (j) * A.ys.col
 #define ROW (gl_LocalInvocationIndex + r * WG_SIZE)
 
@@ -24,37 +26,41 @@ shared uint largest_at[WG_SIZE / 4];
 T v[ROWS][WIDE];
 uint place[ROWS];
 
-// The place, from j on, of the row with the largest item of the first column;
-// ties go to the first.
+// Takes an item and its row's place if it is larger; ties go to the first.
+void consider(T size, uint other, inout T most, inout uint at) {
+  if (size > most || (size == most && other < at)) {
+    most = size;
+    at = other;
+  }
+}
+
+uint first_of(inout T most, uint at) {
+  T best = subgroup_max(most);
+  at = subgroupMin(most == best ? at : ~0u);
+  most = best;
+  return at;
+}
+
+// The place, from j on, of the row with the largest item of the first column.
 uint find_pivot(uint j) {
   T most = -1.0;
   uint at = j;
   EACH_ROW {
-    T size = abs(v[r][0]);
-    if (place[r] >= j && place[r] < A.rows &&
-        (size > most || (size == most && place[r] < at))) {
-      most = size;
-      at = place[r];
+    if (place[r] >= j && place[r] < A.rows) {
+      consider(abs(v[r][0]), place[r], most, at);
     }
   }
-  T best = subgroup_max(most);
-  at = subgroupMin(most == best ? at : ~0u);
+  at = first_of(most, at);
   if (subgroupElect()) {
-    largest[gl_SubgroupID] = best;
+    largest[gl_SubgroupID] = most;
     largest_at[gl_SubgroupID] = at;
   }
   barrier();
-  most = -1.0;
-  at = j;
-  for (uint i = gl_SubgroupInvocationID; i < gl_NumSubgroups;
-       i += gl_SubgroupSize) {
-    T size = largest[i];
-    if (size > most || (size == most && largest_at[i] < at)) {
-      most = size;
-      at = largest_at[i];
-    }
+  uint i = gl_SubgroupInvocationID;
+  for (; i < gl_NumSubgroups; i += gl_SubgroupSize) {
+    consider(largest[i], largest_at[i], most, at);
   }
-  return subgroupMin(most == subgroup_max(most) ? at : ~0u);
+  return first_of(most, at);
 }
 
 // Column j of the block, the first of `left` in v, which become the last ones.
@@ -89,11 +95,9 @@ shared T lower[BLOCK][WIDE]; // diagonal blocks of the lower factor
 
 // What the block's columns from t on leave of v.
 void subtract(uint t, int64_t y) {
-  EACH_ROW {
-    EACH_COLUMN {
-      if (place[r] - t < WIDE) {
-        top[place[r] - t][c] = v[r][c];
-      }
+  EACH_ITEM {
+    if (place[r] - t < WIDE) {
+      top[place[r] - t][c] = v[r][c];
     }
   }
   barrier();
@@ -129,13 +133,11 @@ void work(uint matrix) {
   }
   for (uint s = 0; s < A.width; s += WIDE) {
     uint left = min(A.width - s, WIDE);
-    EACH_ROW {
-      EACH_COLUMN {
-        bool inside = ROW < A.rows && c < left;
-        int64_t at = x + ROW * A.xs.row + (s + c) * A.xs.col;
-        T item = load(A.x, inside ? at : x);
-        v[r][c] = inside ? item : 0.0;
-      }
+    EACH_ITEM {
+      bool inside = ROW < A.rows && c < left;
+      int64_t at = x + ROW * A.xs.row + (s + c) * A.xs.col;
+      T item = load(A.x, inside ? at : x);
+      v[r][c] = inside ? item : 0.0;
     }
 #if WIDE < BLOCK
     for (uint t = 0; t < s; t += WIDE) {
@@ -147,41 +149,18 @@ void work(uint matrix) {
     }
     memoryBarrierBuffer(); // x may be y
     barrier();
-    EACH_ROW {
-      uint row = s + WIDE < A.width ? ROW : place[r];
-      EACH_COLUMN {
-        uint j = c + left - WIDE; // column of the block, from s on
-        if (ROW < A.rows && j < left) {
-          store(A.y, AT(row, s + j), v[r][c]);
-        }
-#if WIDE < BLOCK
-        if (place[r] - s < WIDE) {
-          lower[place[r]][c] = v[r][c];
-        }
-#endif
+    EACH_ITEM {
+      uint j = c + left - WIDE; // column of the block, from s on
+      if (ROW < A.rows && j < left) {
+        store(A.y, AT(WIDE < BLOCK ? ROW : place[r], s + j), v[r][c]);
       }
+#if WIDE < BLOCK
+      if (place[r] - s < WIDE) {
+        lower[place[r]][c] = v[r][c];
+      }
+#endif
     }
   }
-#if WIDE < BLOCK
-  for (uint s = 0; s + WIDE < A.width; s += WIDE) { // earlier columns, too
-    EACH_ROW {
-      EACH_COLUMN {
-        if (place[r] != ROW) {
-          v[r][c] = load(A.y, AT(ROW, s + c));
-        }
-      }
-    }
-    memoryBarrierBuffer();
-    barrier();
-    EACH_ROW {
-      EACH_COLUMN {
-        if (place[r] != ROW) {
-          store(A.y, AT(place[r], s + c), v[r][c]);
-        }
-      }
-    }
-  }
-#endif
   EACH_ROW {
     if (A.first == 0 && ROW < A.rows) {
       store(A.places, uint64_t(matrix) * A.rows + ROW, place[r]);

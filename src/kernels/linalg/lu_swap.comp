@@ -1,5 +1,5 @@
-// The row exchanges of a block column, applied to the other columns, of which a
-// workgroup has a few, and to the places of rows.
+// The row exchanges of a block column, applied to the others, of which a workgroup
+// has a few, and to the places of rows.
 #include "common/types.glsl"
 #include "linalg/linalg.h"
 #define ARGS_BLOCK LuSwapArgs
@@ -31,7 +31,7 @@ void main() {
   barrier();
   // An invocation for each of the first rows, and one for each pivot.
   uint column = group % A.groups * (GROUP / (2 * BLOCK)) + local / (2 * BLOCK);
-  column += column >= A.first ? A.width : 0;
+  column += column >= A.first ? A.done : 0;
   uint i = local % BLOCK;
   bool moves = mine && column < A.columns && i < A.width;
   uint from = local % (2 * BLOCK) < BLOCK ? A.first + i : pivot[i];

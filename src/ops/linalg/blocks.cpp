@@ -97,6 +97,15 @@ void alloc_by_columns(array& a) {
   a.set_data(allocator::malloc(a.nbytes()), a.size(), strides, flags);
 }
 
+void copy_to(const Matrices& from, const Matrices& to, StreamEncoder& enc) {
+  array source = from.view(), target = to.view();
+  copy_strided(
+      enc,
+      source,
+      target,
+      {source.shape(), source.strides(), target.strides()});
+}
+
 Matrices product(const Matrices& a, const Matrices& b, StreamEncoder& enc) {
   array y =
       enc.temporary({int(a.count), int(a.rows), int(b.cols)}, a.of.dtype());
@@ -174,7 +183,7 @@ void solve_triangle(
         .T = type_of(x.of),
         .UNIT = triangle.unit,
         .R = r.has_value(),
-        .EYE = b   ? 0u
+        .EYE = b     ? 0u
             : places ? 2u
                      : 1u};
     std::vector<array> views{block.view()};
@@ -197,109 +206,86 @@ void solve_triangle(
 
 namespace {
 
-// Copies matrices of any strides to the beginning of `to`, column-major.
-void copy_by_columns(const array& from, array to, StreamEncoder& enc) {
-  Strides strides(from.ndim());
-  int last = from.ndim() - 1;
-  strides[last] = from.shape(-2);
-  strides[last - 1] = 1;
-  int64_t size = int64_t(from.shape(-2)) * from.shape(-1);
-  for (int d = last - 2; d >= 0; --d) {
-    strides[d] = size;
-    size *= from.shape(d);
-  }
-  copy_strided(enc, from, to, {from.shape(), from.strides(), strides});
-}
-
+// Columns from `at` on of y, of which x is what earlier ones leave; the
+// exchanges of rows, in all columns.
 void factor_panel(
     const Matrices& x,
     const Matrices& y,
-    uint32_t first,
+    uint32_t at,
     array& pivots,
     array& places,
     StreamEncoder& enc) {
+  Type t = type_of(y.of);
+  auto panel = lu_panel_variant(t, x.rows, enc.caps());
+  auto to = y.part(at, at, x.rows, x.cols);
   LuPanelArgs args{
       .xs = x.strides,
       .ys = y.strides,
       .pivot_batch = pivots.shape(-1),
-      .rows = y.rows,
-      .width = y.cols,
-      .first = first,
+      .rows = x.rows,
+      .width = x.cols,
+      .first = at,
       .count = y.count};
+  Work work{.flops = 2.0 * x.rows * x.cols * x.cols * y.count};
   enc.dispatch(
-      lu_panel_variant(type_of(y.of), y.rows, enc.caps()),
+      panel,
       {x.view()},
-      {y.view(), pivots, places},
+      {to.view(), pivots, places},
       args,
       linear(y.count),
-      Work{.flops = 2.0 * y.rows * y.cols * y.cols * y.count});
-}
-
-void exchange_rows(
-    const Matrices& y,
-    uint32_t first,
-    uint32_t width,
-    const array& pivots,
-    array& places,
-    StreamEncoder& enc) {
-  uint32_t columns = LU_SWAP_GROUP / (2 * linalg_block); // of a workgroup
+      work);
+  uint32_t done = panel.WIDE == linalg_block ? x.cols : 0;
   uint32_t groups = std::max(
-      ceil_div(y.cols - width, columns),
-      first > 0 ? ceil_div(y.rows, uint32_t(LU_SWAP_GROUP)) : 0);
+      ceil_div(y.cols - done, LU_SWAP_GROUP / (2 * linalg_block)),
+      at > 0 ? ceil_div(y.rows, uint32_t(LU_SWAP_GROUP)) : 0);
   if (groups == 0) {
     return;
   }
-  LuSwapArgs args{
+  LuSwapArgs swap{
       .ys = y.strides,
       .pivot_batch = pivots.shape(-1),
       .rows = y.rows,
       .columns = y.cols,
-      .width = width,
-      .first = first,
+      .width = x.cols,
+      .first = at,
+      .done = done,
       .groups = groups,
       .count = y.count};
   enc.dispatch(
-      LuSwapVariant{type_of(y.of)},
+      LuSwapVariant{t},
       {pivots},
       {y.view(), places},
-      args,
+      swap,
       linear(uint64_t(groups) * y.count));
 }
 
 } // namespace
 
 void factor_lu(
-    const array& a,
+    const Matrices& a,
     const Matrices& y,
     array& pivots,
     array& places,
     StreamEncoder& enc) {
   uint32_t n = std::min(y.rows, y.cols);
-  bool one = n <= linalg_block && y.cols == n;
-  if (!one) {
-    copy_by_columns(a, y.of, enc);
+  if (y.cols > block_width(0, n)) {
+    copy_to(a, y, enc);
   }
   for (uint32_t at = 0; at < n; at += linalg_block) {
     uint32_t w = block_width(at, n);
     uint32_t below = y.rows - at, after = y.cols - at - w;
-    auto panel = y.part(at, at, below, w);
-    // Column-major, as the panel's invocations have rows.
-    auto x = one ? matrices(a, enc)
-        : at == 0 ? panel
-                  : reduced(
-                        panel.transposed(),
-                        y.part(0, at, at, w).transposed(),
-                        y.part(at, 0, below, at).transposed(),
-                        enc)
-                        .transposed();
-    factor_panel(x, panel, at, pivots, places, enc);
-    exchange_rows(y, at, w, pivots, places, enc);
+    auto x = a.part(0, 0, below, w);
+    if (at > 0) { // column-major, as the panel's invocations have rows
+      auto known = y.part(at, 0, below, at), above = y.part(0, at, at, w);
+      x = y.part(at, at, below, w).transposed();
+      x = reduced(x, above.transposed(), known.transposed(), enc).transposed();
+    }
+    factor_panel(x, y, at, pivots, places, enc);
     if (after > 0) {
-      auto right = y.part(at, at + w, w, after);
-      auto r = at == 0
-          ? right
-          : reduced(
-                right, y.part(at, 0, w, at), y.part(0, at + w, at, after), enc);
+      auto right = y.part(at, at + w, w, after), r = right;
+      if (at > 0) {
+        r = reduced(r, y.part(at, 0, w, at), y.part(0, at + w, at, after), enc);
+      }
       solve_triangle(
           {.t = y.part(at, at, w, w), .unit = true}, &r, nullptr, right, enc);
     }

@@ -43,6 +43,8 @@ Matrices new_matrices(
 void alloc_by_rows(array& a);
 void alloc_by_columns(array& a);
 
+void copy_to(const Matrices& from, const Matrices& to, StreamEncoder& enc);
+
 // y = a b, and y = c - a b, in memory of its own; row-major.
 Matrices product(const Matrices& a, const Matrices& b, StreamEncoder& enc);
 Matrices reduced(
@@ -67,9 +69,9 @@ struct Triangle {
   const Matrices& t;
   bool upper = false, unit = false;
 };
-// x = t^-1 b. Without b: x = t^-1 e, where e has the identity's rows in their
-// `places`, uint32 (count, rows); or is the identity, for lower triangles and an
-// x of zeros.
+// x = t^-1 b. Without b: x = t^-1 e, where e is the identity with its rows in
+// `places`, uint32 (count, rows); or the identity, for lower triangles and an x
+// of zeros.
 void solve_triangle(
     const Triangle& triangle,
     const Matrices* b,
@@ -77,11 +79,11 @@ void solve_triangle(
     const Matrices& x,
     StreamEncoder& enc);
 
-// Factors of a, with partial pivoting, in y, column-major at the beginning of
-// its array. The rows of l u are a's in their `places`. Pivots are LAPACK's, from
-// 0 on. uint32 (count, min(rows, cols)) and (count, rows), allocated.
+// y becomes the factors of a, with partial pivoting; the rows of l u are a's in
+// their `places`. Pivots are LAPACK's, from 0 on. uint32 (count, min(rows,
+// cols)) and (count, rows), allocated.
 void factor_lu(
-    const array& a,
+    const Matrices& a,
     const Matrices& y,
     array& pivots,
     array& places,

@@ -90,7 +90,7 @@ void LUF::eval_gpu(
   alloc_by_columns(lu);
   alloc_by_rows(outputs[1]);
   alloc_by_rows(outputs[2]);
-  factor_lu(a, matrices(lu, enc), outputs[1], outputs[2], enc);
+  factor_lu(matrices(a, enc), matrices(lu, enc), outputs[1], outputs[2], enc);
 }
 
 // By forward and back substitution with the factors.
@@ -116,7 +116,7 @@ void Inverse::eval_gpu(const std::vector<array>& inputs, array& out) {
   int count = static_cast<int>(x.count), n = static_cast<int>(x.rows);
   array pivots = enc.temporary({count, n}, uint32);
   array places = enc.temporary({count, n}, uint32);
-  factor_lu(inputs[0], lu, pivots, places, enc);
+  factor_lu(matrices(inputs[0], enc), lu, pivots, places, enc);
   Matrices y = matrices(enc.temporary({count, n, n}, out.dtype()), enc);
   solve_triangle({.t = lu, .unit = true}, nullptr, &places, y, enc);
   solve_triangle({.t = lu, .upper = true}, &y, nullptr, x, enc);
