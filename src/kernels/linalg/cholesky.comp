@@ -58,6 +58,7 @@ void factor(uint j) {
     }
     v[c] = d[row][j + c];
   }
+  barrier();
   [[unroll]] for (uint c = 0; c < MICRO; ++c) {
     T pivot = l[c][c], least = -A.tolerance * diagonal[j + c];
     T root = pivot > 0.0 ? sqrt(pivot) : pivot >= least ? 0.0 : T(NAN_F);
@@ -75,9 +76,6 @@ void factor(uint j) {
     [[unroll]] for (uint k = c + 1; k < MICRO; ++k) {
       v[k] -= v[c] * l[k][c];
     }
-  }
-  barrier();
-  [[unroll]] for (uint c = 0; c < MICRO; ++c) {
     if (j + local < BLOCK && c <= local) {
       d[row][j + c] = v[c];
     }

@@ -51,7 +51,7 @@ struct SolveArgs {
 };
 
 // One block column of LU with partial pivoting: x, `rows` x `width` with rows
-// >= width, to y, which may be x, and the pivots' rows, counted from `first`.
+// >= width, to y, and the pivots' rows, counted from `first`.
 // With `first` 0 it writes the places that rows have afterwards.
 struct LuPanelArgs {
   PTR(T_PTR, x)

@@ -147,8 +147,6 @@ void work(uint matrix) {
     for (uint j = 0; j < left; ++j) {
       eliminate(s + j, left - j, matrix);
     }
-    memoryBarrierBuffer(); // x may be y
-    barrier();
     EACH_ITEM {
       uint j = c + left - WIDE; // column of the block, from s on
       if (ROW < A.rows && j < left) {
