@@ -34,11 +34,10 @@ void consider(T size, uint other, inout T most, inout uint at) {
   }
 }
 
-uint first_of(inout T most, uint at) {
-  T best = subgroup_max(most);
-  at = subgroupMin(most == best ? at : ~0u);
-  most = best;
-  return at;
+void consider_subgroup(inout T most, inout uint at) {
+  T own = most;
+  most = subgroup_max(own);
+  at = subgroupMin(own == most ? at : ~0u);
 }
 
 // The place, from j on, of the row with the largest item of the first column.
@@ -50,7 +49,7 @@ uint find_pivot(uint j) {
       consider(abs(v[r][0]), place[r], most, at);
     }
   }
-  at = first_of(most, at);
+  consider_subgroup(most, at);
   if (subgroupElect()) {
     largest[gl_SubgroupID] = most;
     largest_at[gl_SubgroupID] = at;
@@ -60,7 +59,8 @@ uint find_pivot(uint j) {
   for (; i < gl_NumSubgroups; i += gl_SubgroupSize) {
     consider(largest[i], largest_at[i], most, at);
   }
-  return first_of(most, at);
+  consider_subgroup(most, at);
+  return at;
 }
 
 // Column j of the block, the first of `left` in v, which become the last ones.

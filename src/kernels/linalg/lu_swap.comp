@@ -1,5 +1,5 @@
-// The row exchanges of a block column, applied to the others, of which a workgroup
-// has a few, and to the places of rows.
+// The row exchanges of a block column, applied to the others, of which a
+// workgroup has a few, and to the places of rows.
 #include "common/types.glsl"
 #include "linalg/linalg.h"
 #define ARGS_BLOCK LuSwapArgs
@@ -25,8 +25,8 @@ void main() {
   uint matrix = min(group / A.groups, A.count - 1);
   uint local = gl_LocalInvocationIndex;
   if (local < A.width) {
-    pivot[local] =
-        load(A.pivots, matrix * A.pivot_batch + (A.first + local));
+    int64_t at = matrix * A.pivot_batch + (A.first + local);
+    pivot[local] = load(A.pivots, at);
   }
   barrier();
   // An invocation for each of the first rows, and one for each pivot.

@@ -15,8 +15,6 @@ namespace mlx::core {
 
 using namespace vulkan;
 
-constexpr uint32_t wide_columns = 8 * linalg_block;
-
 void Cholesky::eval_gpu(const std::vector<array>& inputs, array& out) {
   auto& enc = encoder(stream());
   fill_with_zeros(out, enc);
@@ -31,7 +29,7 @@ void Cholesky::eval_gpu(const std::vector<array>& inputs, array& out) {
   double epsilon = out.dtype() == float64
       ? std::numeric_limits<double>::epsilon()
       : std::numeric_limits<float>::epsilon();
-  uint32_t n = a.rows, begin = 0;
+  uint32_t n = a.rows, begin = 0, wide = 8 * linalg_block;
   // What columns before `begin` leave of the next ones, in a product that is
   // wide enough for the whole device.
   Matrices left = a;
@@ -42,9 +40,9 @@ void Cholesky::eval_gpu(const std::vector<array>& inputs, array& out) {
   };
   for (uint32_t at = 0; at < n; at += linalg_block) {
     uint32_t w = block_width(at, n), rows = n - at;
-    if (at == begin + wide_columns) {
+    if (at == begin + wide) {
       begin = at;
-      left = less(a.part(at, at, rows, std::min(wide_columns, rows)), 0, at);
+      left = less(a.part(at, at, rows, std::min(wide, rows)), 0, at);
     }
     auto x = left.part(at - begin, at - begin, rows, w);
     if (at > begin) {
@@ -105,10 +103,6 @@ void Inverse::eval_gpu(const std::vector<array>& inputs, array& out) {
     }
     solve_triangle({.t = t}, nullptr, nullptr, x, enc);
     return;
-  }
-  if (uint32_t(out.shape(-1)) > lu_rows(enc.caps())) {
-    std::vector<array> outputs{out};
-    return run_on_cpu(*this, inputs, outputs);
   }
   alloc_by_rows(out);
   Matrices x = matrices(out, enc);

@@ -10,16 +10,13 @@ uint32_t lu_rows(const Caps& caps) {
   return 32 * std::min(caps.max_workgroup_size, 1024u);
 }
 
-// Large workgroups have 64 registers per invocation, others more.
 LuPanelVariant lu_panel_variant(Type t, uint32_t rows, const Caps& caps) {
-  LuPanelVariant v{.T = t, .ROWS = 1};
-  v.WG_SIZE = rows <= 64 ? 64 : rows <= 256 ? 256 : lu_rows(caps) / 32;
+  LuPanelVariant v{.T = t, .ROWS = 1, .WG_SIZE = 64};
   while (v.ROWS * v.WG_SIZE < rows) {
-    v.ROWS *= 2;
+    (64 * v.WG_SIZE <= lu_rows(caps) ? v.WG_SIZE : v.ROWS) *= 2;
   }
-  uint32_t registers = v.WG_SIZE > 256 ? 32 : 64;
-  uint32_t items = registers * 4 / linalg_bytes(t);
-  v.WIDE = std::clamp(items / v.ROWS, 1u, linalg_block);
+  uint32_t bytes = v.WG_SIZE > 512 ? 128 : 256; // half of the registers
+  v.WIDE = std::clamp(bytes / linalg_bytes(t) / v.ROWS, 1u, linalg_block);
   return v;
 }
 

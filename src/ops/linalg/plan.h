@@ -6,8 +6,8 @@
 
 namespace mlx::core::vulkan {
 
-// For a block column of so many rows.
-// LU's has at most lu_rows().
+// For a block column of so many rows. Those of LU with more than lu_rows() take
+// long to compile.
 uint32_t lu_rows(const Caps& caps);
 LuPanelVariant lu_panel_variant(Type t, uint32_t rows, const Caps& caps);
 QrPanelVariant qr_panel_variant(Type t, uint32_t rows, const Caps& caps);
