@@ -12,56 +12,87 @@
 #include "common/args.glsl"
 
 #define GROUP LINALG_GROUP
+#define MICRO 4
 layout(local_size_x = GROUP) in;
 
 shared T d[BLOCK][BLOCK + 1];
+shared T diagonal[BLOCK]; // of a
+shared T inverse[BLOCK]; // of d's diagonal, or 0
 
 // Pads with the identity.
-void load_block(int64_t x) {
-  for (uint i = gl_LocalInvocationIndex; i < BLOCK * BLOCK; i += GROUP) {
+void load_block(int64_t x, int64_t a) {
+  uint local = gl_LocalInvocationIndex;
+  for (uint i = local; i < BLOCK * BLOCK; i += GROUP) {
     uint row = i / BLOCK, col = i % BLOCK;
     bool inside = row < A.width && col < A.width;
     int64_t at = inside ? x + row * A.xs.row + col * A.xs.col : x;
     T v = load(A.x, at);
     d[row][col] = inside ? v : row == col ? 1.0 : 0.0;
   }
+  if (local < BLOCK) {
+    int64_t at = local < A.width ? local * (A.as.row + A.as.col) : 0;
+    diagonal[local] = load(A.a, a + at);
+  }
   barrier();
 }
 
-// What becomes of x, in a column whose pivot is zero.
-T below_zero(T x, int64_t a, uint row, uint col) {
-  T most = 0.0;
-  if (x != 0.0) { // rows of padding are zero
-    int64_t next = A.as.row + A.as.col;
-    most = A.tolerance * sqrt(load(A.a, a + row * next)) *
-        sqrt(load(A.a, a + col * next));
+// x / d[col][col], in a row for which a has `size` in its diagonal. Where the
+// pivot is zero, x must be no more than rounding.
+T divided(T x, T inverse, uint col, T size) {
+  if (inverse == 0.0) { // uniform
+    T most = A.tolerance * sqrt(size) * sqrt(diagonal[col]);
+    return x == 0.0 || abs(x) <= most ? 0.0 : T(NAN_F);
   }
-  return abs(x) <= most ? 0.0 : T(NAN_F);
+  return x * inverse;
 }
 
-void factor(int64_t a) {
+// MICRO columns from j on. Each invocation factors their diagonal block again,
+// and has one row.
+void factor(uint j) {
   uint local = gl_LocalInvocationIndex;
-  for (uint j = 0; j < A.width; ++j) {
-    T pivot = d[j][j];
-    T least = -A.tolerance * load(A.a, a + j * (A.as.row + A.as.col));
-    T root = pivot > 0.0 ? sqrt(pivot) : pivot >= least ? 0.0 : T(NAN_F);
-    barrier();
-    uint row = j + local;
-    if (row < BLOCK && row > j && root == 0.0) {
-      d[row][j] = below_zero(d[row][j], a, row, j);
-    } else if (row < BLOCK) {
-      d[row][j] = row == j ? root : d[row][j] / root;
+  uint row = min(j + local, BLOCK - 1);
+  T l[MICRO][MICRO], v[MICRO];
+  [[unroll]] for (uint c = 0; c < MICRO; ++c) {
+    [[unroll]] for (uint r = c; r < MICRO; ++r) {
+      l[r][c] = d[j + r][j + c];
     }
-    barrier();
-    // Invocation i has column i % BLOCK of every fourth row.
-    uint col = local % BLOCK;
-    for (uint r = j + 1 + local / BLOCK; r < BLOCK; r += GROUP / BLOCK) {
-      if (col > j && col <= r) {
-        d[r][col] -= d[r][j] * d[col][j];
+    v[c] = d[row][j + c];
+  }
+  barrier();
+  [[unroll]] for (uint c = 0; c < MICRO; ++c) {
+    T pivot = l[c][c], least = -A.tolerance * diagonal[j + c];
+    T root = pivot > 0.0 ? sqrt(pivot) : pivot >= least ? 0.0 : T(NAN_F);
+    T over = root == 0.0 ? 0.0 : 1.0 / root;
+    if (local == c) {
+      inverse[j + c] = over;
+    }
+    [[unroll]] for (uint r = c + 1; r < MICRO; ++r) {
+      l[r][c] = divided(l[r][c], over, j + c, diagonal[j + r]);
+      [[unroll]] for (uint k = c + 1; k <= r; ++k) {
+        l[r][k] -= l[r][c] * l[k][c];
       }
     }
-    barrier();
+    v[c] = local == c ? root : divided(v[c], over, j + c, diagonal[row]);
+    [[unroll]] for (uint k = c + 1; k < MICRO; ++k) {
+      v[k] -= v[c] * l[k][c];
+    }
+    if (j + local < BLOCK && c <= local) {
+      d[row][j + c] = v[c];
+    }
   }
+  barrier();
+  // Invocation i has column i % BLOCK of every fourth row.
+  uint next = j + MICRO, col = local % BLOCK;
+  for (uint r = next + local / BLOCK; r < BLOCK; r += GROUP / BLOCK) {
+    if (col >= next && col <= r) {
+      T sum = d[r][col];
+      [[unroll]] for (uint k = 0; k < MICRO; ++k) {
+        sum -= d[r][j + k] * d[col][j + k];
+      }
+      d[r][col] = sum;
+    }
+  }
+  barrier();
 }
 
 void main() {
@@ -72,8 +103,10 @@ void main() {
   int64_t x = matrix * A.xs.batch;
   int64_t y = matrix * A.ys.batch;
   int64_t a = matrix * A.as.batch;
-  load_block(x);
-  factor(a);
+  load_block(x, a);
+  for (uint j = 0; j < A.width; j += MICRO) {
+    factor(j);
+  }
   uint local = gl_LocalInvocationIndex;
   for (uint i = local; mine && part == 0 && i < BLOCK * BLOCK; i += GROUP) {
     uint row = i / BLOCK, col = i % BLOCK;
@@ -83,17 +116,20 @@ void main() {
   }
   uint row = A.width + part * GROUP + local;
   if (mine && row < A.rows) {
+    T size = load(A.a, a + row * (A.as.row + A.as.col));
     x += row * A.xs.row;
     y += row * A.ys.row;
     T v[BLOCK];
     [[unroll]] for (uint c = 0; c < BLOCK; ++c) {
-      T sum = c < A.width ? load(A.x, x + c * A.xs.col) : 0.0;
-      [[unroll]] for (uint k = 0; k < c; ++k) {
-        sum -= v[k] * d[c][k];
-      }
-      v[c] = d[c][c] == 0.0 ? below_zero(sum, a, row, c) : sum / d[c][c];
+      v[c] = load(A.x, x + min(c, A.width - 1) * A.xs.col);
+    }
+    [[unroll]] for (uint c = 0; c < BLOCK; ++c) {
       if (c < A.width) {
+        v[c] = divided(v[c], inverse[c], c, size);
         store(A.y, y + c * A.ys.col, v[c]);
+      }
+      [[unroll]] for (uint k = c + 1; k < BLOCK; ++k) {
+        v[k] -= v[c] * d[k][c];
       }
     }
   }

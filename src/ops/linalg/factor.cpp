@@ -28,14 +28,26 @@ void Cholesky::eval_gpu(const std::vector<array>& inputs, array& out) {
   double epsilon = out.dtype() == float64
       ? std::numeric_limits<double>::epsilon()
       : std::numeric_limits<float>::epsilon();
-  uint32_t n = a.rows;
+  uint32_t n = a.rows, begin = 0, wide = 8 * linalg_block;
+  // What columns before `begin` leave of the next ones, in a product that is
+  // wide enough for the whole device.
+  Matrices left = a;
+  auto less = [&](const Matrices& x, uint32_t from, uint32_t at) {
+    auto known = y.part(at, from, x.rows, at - from);
+    auto above = known.part(0, 0, x.cols, at - from).transposed();
+    return reduced(x, known, above, enc);
+  };
   for (uint32_t at = 0; at < n; at += linalg_block) {
     uint32_t w = block_width(at, n), rows = n - at;
-    auto from = a.part(at, at, rows, w), x = from;
-    if (at > 0) {
-      x = reduced(
-          x, y.part(at, 0, rows, at), y.part(at, 0, w, at).transposed(), enc);
+    if (at == begin + wide) {
+      begin = at;
+      left = less(a.part(at, at, rows, std::min(wide, rows)), 0, at);
     }
+    auto x = left.part(at - begin, at - begin, rows, w);
+    if (at > begin) {
+      x = less(x, begin, at);
+    }
+    auto from = a.part(at, at, rows, rows);
     auto to = y.part(at, at, rows, w);
     uint32_t groups = std::max(ceil_div(rows - w, uint32_t(LINALG_GROUP)), 1u);
     CholeskyArgs args{
@@ -49,7 +61,7 @@ void Cholesky::eval_gpu(const std::vector<array>& inputs, array& out) {
         .count = a.count};
     enc.dispatch(
         variant,
-        {x.view(), a.part(at, at, rows, rows).view()},
+        {x.view(), from.view()},
         {to.view()},
         args,
         linear(uint64_t(groups) * a.count),
@@ -68,23 +80,14 @@ void LUF::eval_gpu(
          << " have no columns to factor.";
     throw std::invalid_argument(text.str());
   }
-  if (!panels_end(a.shape(-2), enc.target().policy)) {
+  if (uint32_t(a.shape(-2)) > lu_rows(enc.caps())) {
     return run_on_cpu(*this, inputs, outputs);
   }
   auto& lu = outputs[0];
   alloc_by_columns(lu);
   alloc_by_rows(outputs[1]);
   alloc_by_rows(outputs[2]);
-  copy_by_columns(a, lu, enc);
-  array perm = enc.temporary(outputs[2].shape(), uint32);
-  factor_lu(matrices(lu, enc), outputs[1], perm, enc);
-  InvertArgs args{uint32_t(a.shape(-2)), perm.size() / a.shape(-2)};
-  enc.dispatch(
-      InvertVariant{needs_large_index(perm)},
-      {perm},
-      {outputs[2]},
-      args,
-      linear(perm.size(), 256));
+  factor_lu(matrices(a, enc), matrices(lu, enc), outputs[1], outputs[2], enc);
 }
 
 // By forward and back substitution with the factors.
@@ -103,14 +106,12 @@ void Inverse::eval_gpu(const std::vector<array>& inputs, array& out) {
   alloc_by_rows(out);
   Matrices x = matrices(out, enc);
   Matrices lu = new_matrices(x.count, x.rows, x.cols, out.dtype(), enc);
-  array factors = lu.of;
-  copy_by_columns(inputs[0], factors, enc);
   int count = static_cast<int>(x.count), n = static_cast<int>(x.rows);
   array pivots = enc.temporary({count, n}, uint32);
-  array perm = enc.temporary({count, n}, uint32);
-  factor_lu(lu, pivots, perm, enc);
+  array places = enc.temporary({count, n}, uint32);
+  factor_lu(matrices(inputs[0], enc), lu, pivots, places, enc);
   Matrices y = matrices(enc.temporary({count, n, n}, out.dtype()), enc);
-  solve_triangle({.t = lu, .unit = true}, nullptr, &perm, y, enc);
+  solve_triangle({.t = lu, .unit = true}, nullptr, &places, y, enc);
   solve_triangle({.t = lu, .upper = true}, &y, nullptr, x, enc);
 }
 
