@@ -72,6 +72,7 @@ MUTANTS = [
     *barriers("fft", "fft/fft_radix.comp", 0, 1),
     *barriers("columns", "reduce_col.comp", 0),
     *barriers("quantized", "gemm/rows_tile.glsl", 0, 1),
+    *barriers("quantized_few", "gemm/skinny_tile.glsl", 0, 1, 2),
     *barriers("hadamard", "hadamard.comp", 0),
     edit("bounds", "scan", "scan.comp", "sums[WG_SIZE / 4]", "sums[1]"),
     edit("bounds", "norm", "common/lanes.glsl", "SCRATCH[WG_SIZE / 4]", "SCRATCH[1]"),
