@@ -33,7 +33,7 @@ class Mutant:
     old: str = ""
     new: str = ""
     number: int = 0  # which of several `old`
-    barrier: int = -1  # between dispatches
+    barrier: int = -1  # between dispatches, from 1
 
     def __str__(self) -> str:
         if not self.file:
@@ -112,8 +112,8 @@ MUTANTS = [
         "m = max(m, subgroupShuffleXor(m, 1));",
         "",
     ),
-    *(Mutant("dispatches", "chain", barrier=n) for n in range(3)),
-    *(Mutant("dispatches", "long_sort", barrier=n) for n in range(2)),
+    *(Mutant("dispatches", "chain", barrier=n) for n in (1, 2, 3)),
+    *(Mutant("dispatches", "long_sort", barrier=n) for n in (1, 2)),
 ]
 
 
