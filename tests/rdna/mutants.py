@@ -5,7 +5,7 @@
 Each is an edit of a kernel or a dropped barrier between dispatches. An operation that
 uses the kernel runs in the emulator and on the driver lab's lavapipe (8 lanes); a
 check of the emulator reports it, the values are wrong, or neither. Prints a Markdown
-table. Not a test: docs/lab/2026-11-28-executed-amd.md has the result.
+table. Not a test: docs/lab/2026-11-29-executed-again.md has the result.
 """
 
 import argparse

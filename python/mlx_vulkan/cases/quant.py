@@ -117,6 +117,7 @@ for f in (USUAL, ODD, NVFP4):
     dtypes = FLOATS if f is USUAL else ("float16",)
     product("rows_t", f, (100, 256), (130, 256), ROWS, dtypes=dtypes)
     product("rows_n", f, (100, 65), (65, 128), ROWS, False, dtypes=dtypes)
+    product("aligned_n", f, (100, 72), (72, 128), ROWS, False, dtypes=dtypes)
 
 # Rows for which matrix units have a kernel of their own, with odd numbers of
 # groups, and of units of 64 items, along k.
