@@ -343,8 +343,17 @@ def full_modes(build: Path) -> list[Step]:
 
 
 EXECUTED_CHIPS = ("navi21", "navi31", "gfx1151", "gfx1201")
+# What plans choose beside the case table's kernels.
+OTHERS = (
+    "test_experts.py",
+    "test_gather_rows.py",
+    "test_quantized_attention.py",
+    "test_sort_rows.py::test_order[float32]",
+    "test_sort_rows.py::test_order[uint8]",
+    "test_tiles.py",
+)
 # What plans see a class of device in (MLX_VK_TEST=plans=CLASS, a file of src/policy).
-PLANNED = "sdpa or matmul or addmm or mm or norm"
+PLANNED = "(sdpa or matmul or mm or linear or norm) and not cum"
 CLASSES = {path.stem for path in (ROOT / "src" / "policy").glob("*.cpp")}
 CLASSES -= {"policy", "software"}
 
@@ -371,6 +380,8 @@ def executed(build: Path) -> list[Step]:
         command = lab(chip, *pytest("tests/backend/test_property.py"))
         env = {"MLX_VK_TEST_EXAMPLES": "2000"}
         steps.append(Step("rdna", f"{chip} fuzz", command, "junit", env, hours))
+    command = lab("gfx1201", *pytest(*(f"tests/backend/{name}" for name in OTHERS)))
+    steps.append(Step("rdna", "gfx1201 others", command, "junit"))
     report = ["tests/python/test_report.py", "-k", "tiny_model"]
     command = lab("gfx1201", *pytest(*report, workers=False))
     steps.append(Step("rdna", "gfx1201 report", command, "junit"))

@@ -5,7 +5,7 @@
 Each is an edit of a kernel or a dropped barrier between dispatches. An operation that
 uses the kernel runs in the emulator and on the driver lab's lavapipe (8 lanes); a
 check of the emulator reports it, the values are wrong, or neither. Prints a Markdown
-table. Not a test: docs/lab/2026-11-28-executed-amd.md has the result.
+table. Not a test: docs/lab/2026-11-29-executed-again.md has the result.
 """
 
 import argparse
@@ -33,7 +33,7 @@ class Mutant:
     old: str = ""
     new: str = ""
     number: int = 0  # which of several `old`
-    barrier: int = -1  # between dispatches
+    barrier: int = -1  # between dispatches, from 1
 
     def __str__(self) -> str:
         if not self.file:
@@ -72,6 +72,7 @@ MUTANTS = [
     *barriers("fft", "fft/fft_radix.comp", 0, 1),
     *barriers("columns", "reduce_col.comp", 0),
     *barriers("quantized", "gemm/rows_tile.glsl", 0, 1),
+    *barriers("quantized_few", "gemm/skinny_tile.glsl", 0, 1, 2),
     *barriers("hadamard", "hadamard.comp", 0),
     edit("bounds", "scan", "scan.comp", "sums[WG_SIZE / 4]", "sums[1]"),
     edit("bounds", "norm", "common/lanes.glsl", "SCRATCH[WG_SIZE / 4]", "SCRATCH[1]"),
@@ -111,8 +112,8 @@ MUTANTS = [
         "m = max(m, subgroupShuffleXor(m, 1));",
         "",
     ),
-    *(Mutant("dispatches", "chain", barrier=n) for n in range(3)),
-    *(Mutant("dispatches", "long_sort", barrier=n) for n in range(2)),
+    *(Mutant("dispatches", "chain", barrier=n) for n in (1, 2, 3)),
+    *(Mutant("dispatches", "long_sort", barrier=n) for n in (1, 2)),
 ]
 
 

@@ -33,15 +33,6 @@ def quantized(m, dtype=mx.float32):
     return lambda: mx.quantized_matmul(x, w, scales, biases, True, 64, 4)
 
 
-def experts():
-    w, scales, biases = mx.quantize(normal(4, 128, 128), 64, 4, stream=mx.cpu)
-    x = normal(64, 1, 128)
-    ids = mx.array(np.sort(np.arange(64) % 4).astype(np.uint32))
-    return lambda: mx.gather_qmm(
-        x, w, scales, biases, rhs_indices=ids, transpose=True, sorted_indices=True
-    )
-
-
 def scatter():
     mask = mx.array(np.random.default_rng(2).random(5000) > 0.5)
     x, y = normal(5000), normal(5000) + 9
@@ -59,37 +50,25 @@ def chain():
     return lambda: mx.cumsum(mx.sort(x * 2 + 1)) - mx.softmax(x * 3)
 
 
-def convolution():
-    x, w = normal(1, 12, 12, 32), normal(32, 3, 3, 32)
-    return lambda: mx.conv2d(x, w)
-
-
 # mx.fast's norms with a weight run one kernel.
 OPERATIONS = {
     "prefill": lambda: attention(33, 70, 64, mx.float32),
     "prefill_matrices": lambda: attention(70, 70, 64),
-    "decode": lambda: attention(1, 300, 128, mx.float32),
     "scan": lambda: (lambda x: lambda: mx.cumsum(x))(normal(5000)),
-    "sort": lambda: (lambda x: lambda: mx.sort(x))(normal(8, 1500)),
     "long_sort": lambda: (lambda x: lambda: mx.sort(x))(normal(20000)),
-    "softmax": lambda: (lambda x: lambda: mx.softmax(x, -1))(normal(512)),
     "norm": lambda: (lambda x, w: lambda: mx.fast.rms_norm(x, w, 1e-5))(
         normal(3, 4096), normal(4096)
     ),
     "axpy": lambda: product(1, 320, 512, mx.float32),
-    "matvec": lambda: (lambda a, b: lambda: a @ b.T)(normal(1, 512), normal(70, 512)),
     "matmul": lambda: product(1024, 1024, 33, mx.float32),
     "matmul_matrices": lambda: product(128, 128, 128, mx.float16),
     "fft": lambda: (lambda x: lambda: mx.abs(mx.fft.fft(x)))(normal(4, 1024)),
-    "reduce": lambda: (lambda x: lambda: mx.max(x, -1))(normal(3, 5000)),
     "columns": lambda: (lambda x: lambda: mx.sum(x, 0))(normal(700, 33)),
     "hadamard": lambda: (lambda x: lambda: mx.hadamard_transform(x))(normal(3, 1024)),
     "quantized": lambda: quantized(70, mx.float16),
+    "quantized_few": lambda: quantized(32, mx.float16),
     "quantized_row": lambda: quantized(1),
-    "quantized_columns": lambda: quantized(1, transpose=False),
-    "experts": experts,
     "scatter": scatter,
-    "convolution": convolution,
     "chain": chain,
 }
 

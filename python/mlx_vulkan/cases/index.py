@@ -148,6 +148,12 @@ for axis in (0, 1, 2, None):
         lambda x, i, a=axis: np.take(x, i, axis=a),
     )
 case(
+    "gather_adjacent",
+    with_indices(SHAPE, ((4, 1), 6, "uint8"), ((4, 3), 5, "uint8")),
+    lambda mx, x, i, j: x[i, j],
+    lambda x, i, j: x[i, j],
+)
+case(
     "gather_two",
     with_indices(SHAPE, ((4, 1), 6, "int32"), ((1, 3), 37, "int32")),
     lambda mx, x, i, j: (x[i, :, j], x[i, 1:4, j]),

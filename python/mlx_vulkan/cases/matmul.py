@@ -81,8 +81,8 @@ for m, n, k in ((1025, 1030, 517), (1, 4097, 4096), (128, 128, 20000)):
         )
     )
 
-# A few dozen rows by a linear layer's weights, with and without a bias.
-for m in (9, 16, 17, 33, 64):
+# Rows by a linear layer's weights, with and without a bias.
+for m in (1, 9, 16, 17, 33, 64):
     for n, k in ((70, 520), (9, 1096)):
         common = dict(dtypes=("float16", "bfloat16"), tags=("matmul",), **close(k))
         CASES.append(
@@ -121,6 +121,20 @@ for ba, bb in BATCHES:
                 **CLOSE,
             )
         )
+
+# Batches of them.
+for m in (1, 33):
+    CASES.append(
+        Case(
+            f"addmm_batched_{m}",
+            arrays((3, 2, m, 64), (2, 40, 64), (3, 2, m, 40)),
+            lambda mx, a, b, c: mx.addmm(c, a, b.swapaxes(1, 2), 0.5, 2.0),
+            lambda a, b, c: 0.5 * (a @ b.swapaxes(1, 2)) + 2.0 * c,
+            layouts=FEW,
+            tags=("addmm",),
+            **close(64),
+        )
+    )
 
 for m, n, k in [(1, 33, 64), (33, 34, 35), (5, 6, 0)]:
     for c in [(m, n), (n,), (m, 1)]:

@@ -117,6 +117,7 @@ for f in (USUAL, ODD, NVFP4):
     dtypes = FLOATS if f is USUAL else ("float16",)
     product("rows_t", f, (100, 256), (130, 256), ROWS, dtypes=dtypes)
     product("rows_n", f, (100, 65), (65, 128), ROWS, False, dtypes=dtypes)
+    product("aligned_n", f, (100, 72), (72, 128), ROWS, False, dtypes=dtypes)
 
 # Rows for which matrix units have a kernel of their own, with odd numbers of
 # groups, and of units of 64 items, along k.
@@ -177,7 +178,8 @@ for x, w in [
 
 
 def gathered(name, f, tokens, experts, how, transpose=True, scaled=False, **more):
-    """tokens x (1 or m rows), each through the experts that `how` chooses."""
+    """tokens x (1 or m rows), each through the experts that `how` chooses. MLX
+    takes rows as sorted only where no left indices are given."""
     m = more.pop("m", 1)
     k, n = (128, 35) if transpose else (128, 128)
     sort = how == "sorted"
@@ -187,17 +189,18 @@ def gathered(name, f, tokens, experts, how, transpose=True, scaled=False, **more
         rhs = rng.integers(0, max(experts - 1, 1), (tokens, 2)).astype(np.uint32)
         rhs[: tokens // 3] = 0
         lhs = np.broadcast_to(np.arange(tokens, dtype=np.uint32)[:, None], (tokens, 2))
+        x = normal(rng, (tokens, m, k), dtype)
         if sort:
             order = np.argsort(rhs.reshape(-1), kind="stable")
-            lhs, rhs = lhs.reshape(-1)[order], rhs.reshape(-1)[order]
+            x, rhs = x[lhs.reshape(-1)[order]], rhs.reshape(-1)[order]
         shape = (experts, n, k) if transpose else (experts, k, n)
         w = weights(rng, f, shape)
         if scaled:
             w.append(Raw(rng.uniform(2000, 3000, experts).astype(np.float32)))
-        x = normal(rng, (tokens, m, k), dtype)
-        return [x, Raw(lhs.copy()), Raw(rhs), *w]
+        return [x, *([] if sort else [Raw(lhs.copy())]), Raw(rhs), *w]
 
-    def fn(mx, x, lhs, rhs, *w):
+    def fn(mx, x, *operands):
+        lhs, rhs, *w = [None] * sort + [*operands]
         more = dict(global_scale=w[-1]) if scaled else {}
         return mx.gather_qmm(
             x,
@@ -210,9 +213,10 @@ def gathered(name, f, tokens, experts, how, transpose=True, scaled=False, **more
             **more,
         )
 
-    def oracle(x, lhs, rhs, *w):
+    def oracle(x, *operands):
+        lhs, rhs, *w = [...] * sort + [*operands]
         if scaled:
-            w = (w[0], w[1], w[2].astype(np.float64))
+            w[2] = w[2].astype(np.float64)
         w = dequantized(f, *w)
         return x[lhs] @ (np.swapaxes(w, -1, -2) if transpose else w)[rhs]
 
@@ -309,6 +313,7 @@ def gathered_qq(f, how, scaled=False):
         more = {}
         if scale is not None:
             more = dict(global_scale_x=mx.array([672.0]), global_scale_w=scale)
+        lhs = None if sort else lhs  # its rows are in order
         return mx.gather_qqmm(
             x, w, s, lhs, rhs, sorted_indices=sort, **f.arguments, **more
         )
