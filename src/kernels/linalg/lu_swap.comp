@@ -9,6 +9,7 @@
 layout(local_size_x = GROUP) in;
 
 shared uint pivot[BLOCK];
+shared uint target[2 * BLOCK]; // of the first rows, and of the pivots
 
 // Where the row at this place goes.
 uint moved(uint place) {
@@ -32,15 +33,18 @@ void main() {
   // An invocation for each of the first rows, and one for each pivot.
   uint column = group % A.groups * (GROUP / (2 * BLOCK)) + local / (2 * BLOCK);
   column += column >= A.first ? A.done : 0;
-  uint i = local % BLOCK;
+  uint i = local % BLOCK, slot = local % (2 * BLOCK);
   bool moves = mine && column < A.columns && i < A.width;
-  uint from = local % (2 * BLOCK) < BLOCK ? A.first + i : pivot[i];
+  uint from = slot < BLOCK ? A.first + i : pivot[i];
+  if (local == slot && i < A.width) {
+    target[slot] = moved(from);
+  }
   int64_t at = matrix * A.ys.batch + column * A.ys.col;
   T v = load(A.y, moves ? at + from * A.ys.row : 0);
   memoryBarrierBuffer();
   barrier();
   if (moves) {
-    store(A.y, at + moved(from) * A.ys.row, v);
+    store(A.y, at + target[slot] * A.ys.row, v);
   }
   uint row = group % A.groups * GROUP + local;
   if (A.first > 0 && mine && row < A.rows) {
