@@ -62,6 +62,8 @@ MODELS = {
 }
 LENGTHS = (5, 20, 50, 100, 200, 500)
 SOFTWARE = (5, 20, 50, 100)
+# Of src/runtime/measure_rates.cpp, which a chip that is only shown does not run.
+RATES = (b"probe_rate{ARITHMETIC=0}", b"probe_rate{ARITHMETIC=1}")
 HEADER = 40  # bytes before an entry's text (src/pipeline/disk_cache.cpp)
 
 
@@ -176,7 +178,12 @@ def record(build: Path, name: str) -> set[tuple[bytes, bytes]]:
                 sys.exit(f"{name}, {model}: {done.stdout}{done.stderr}")
             (file,) = Path(folder).glob("recent-*.entry")
             kernels |= kernels_in(file.read_bytes()[HEADER:])
-    return kernels
+    return with_rates(kernels)
+
+
+def with_rates(kernels: set[tuple[bytes, bytes]]) -> set[tuple[bytes, bytes]]:
+    used = {line for line, kernel in kernels if not kernel.startswith(b"probe_")}
+    return kernels | {(line, rate) for line in used for rate in RATES}
 
 
 def text_of(kernels: set[tuple[bytes, bytes]]) -> bytes:

@@ -1,10 +1,8 @@
 // LU factors of a block column, with partial pivoting (Golub & Van Loan, Matrix
-// Computations, 3.4.4). A workgroup has a matrix, and an invocation ROWS rows,
-// of which WIDE columns at a time are in registers: earlier columns of the block
-// are subtracted first. Rows do not move, their places do, and meet only in
-// shared memory. If WIDE is BLOCK they are written to their places, else
-// lu_swap.comp moves them. A column of zeros is left as it is; the largest item
-// of NaNs is the first.
+// Computations, 3.4.4). A workgroup has a matrix, and an invocation every
+// WG_SIZE-th row: rows meet only in shared memory. A column of zeros is left as
+// it is; the largest item of NaNs is the first. Loops over columns are unrolled:
+// llvmpipe ends an invocation's loops after 65,535 iterations in all.
 #include "linalg/real.glsl"
 #include "linalg/linalg.h"
 #define ARGS_BLOCK LuPanelArgs
@@ -13,155 +11,121 @@
 
 layout(local_size_x = WG_SIZE) in;
 
-#define EACH_ROW [[unroll]] for (uint r = 0; r < ROWS; ++r)
-#define EACH_COLUMN [[unroll]] for (uint c = 0; c < WIDE; ++c)
-#define EACH_ITEM EACH_ROW EACH_COLUMN
-#define AT(i, j) y + (i) * A.ys.row + (j) * A.ys.col
-#define ROW (gl_LocalInvocationIndex + r * WG_SIZE)
-
-shared T pivot_row[WIDE];
-shared T largest[WG_SIZE / 4]; // of each subgroup
+shared T pivot_row[BLOCK], first_row[BLOCK];
+shared T largest[WG_SIZE / 4];
 shared uint largest_at[WG_SIZE / 4];
 
-T v[ROWS][WIDE];
-uint place[ROWS];
+#if ROWS
+shared T tile[BLOCK][ROWS];
+#define TAKE(row, col) tile[col][row]
+#define PUT(row, col, v) tile[col][row] = v
+#else
+#define AT(r, c) y + (r) * A.ys.row + (c) * A.ys.col
+#define TAKE(r, c) load(A.y, AT(r, c))
+#define PUT(r, c, value) store(A.y, AT(r, c), value)
+#endif
 
-// Takes an item and its row's place if it is larger; ties go to the first.
-void consider(T size, uint other, inout T most, inout uint at) {
-  if (size > most || (size == most && other < at)) {
-    most = size;
-    at = other;
-  }
-}
-
-void consider_subgroup(inout T most, inout uint at) {
-  T own = most;
-  most = subgroup_max(own);
-  at = subgroupMin(own == most ? at : ~0u);
-}
-
-// The place, from j on, of the row with the largest item of the first column.
-uint find_pivot(uint j) {
+// The row, from j on, with the largest item of column j; ties go to the first.
+uint find_pivot(uint j, int64_t y) {
+  uint local = gl_LocalInvocationIndex;
   T most = -1.0;
   uint at = j;
-  EACH_ROW {
-    if (place[r] >= j && place[r] < A.rows) {
-      consider(abs(v[r][0]), place[r], most, at);
-    }
+  for (uint row = local; row < A.rows; row += WG_SIZE) {
+    T v = row >= j ? abs(TAKE(row, j)) : -1.0;
+    at = v > most ? row : at;
+    most = v > most ? v : most;
   }
-  consider_subgroup(most, at);
-  if (subgroupElect()) {
-    largest[gl_SubgroupID] = most;
-    largest_at[gl_SubgroupID] = at;
+  for (uint mask = 2; mask > 0; mask >>= 1) {
+    T v = shuffle_xor(most, mask);
+    uint other = shuffle_xor(at, mask);
+    bool better = v > most || (v == most && other < at);
+    at = better ? other : at;
+    most = better ? v : most;
+  }
+  if (local % 4 == 0) {
+    largest[local / 4] = most;
+    largest_at[local / 4] = at;
   }
   barrier();
-  uint i = gl_SubgroupInvocationID;
-  for (; i < gl_NumSubgroups; i += gl_SubgroupSize) {
-    consider(largest[i], largest_at[i], most, at);
-  }
-  consider_subgroup(most, at);
-  return at;
-}
-
-// Column j of the block, the first of `left` in v, which become the last ones.
-void eliminate(uint j, uint left, uint matrix) {
-  uint p = find_pivot(j);
-  EACH_ROW {
-    if (place[r] == p) {
-      EACH_COLUMN {
-        pivot_row[c] = v[r][c];
+  for (uint half_ = WG_SIZE / 8; half_ > 0; half_ >>= 1) {
+    if (local < half_) {
+      T v = largest[local + half_];
+      uint other = largest_at[local + half_];
+      if (v > largest[local] ||
+          (v == largest[local] && other < largest_at[local])) {
+        largest[local] = v;
+        largest_at[local] = other;
       }
     }
-    place[r] = place[r] == p ? j : place[r] == j ? p : place[r];
+    barrier();
   }
-  barrier();
-  if (gl_LocalInvocationIndex == 0) {
-    store(A.pivots, matrix * A.pivot_batch + (A.first + j), A.first + p);
-  }
-  T pivot = pivot_row[0];
-  EACH_ROW {
-    bool below = place[r] > j;
-    T l = below && pivot != 0.0 ? v[r][0] / pivot : v[r][0];
-    [[unroll]] for (uint c = 1; c < WIDE; ++c) {
-      v[r][c - 1] = below && c < left ? v[r][c] - l * pivot_row[c] : v[r][c];
-    }
-    v[r][WIDE - 1] = l;
-  }
+  return largest_at[0];
 }
 
-#if WIDE < BLOCK
-shared T top[WIDE][WIDE + 1]; // rows of the upper factor
-shared T lower[BLOCK][WIDE]; // diagonal blocks of the lower factor
-
-// What the block's columns from t on leave of v.
-void subtract(uint t, int64_t y) {
-  EACH_ITEM {
-    if (place[r] - t < WIDE) {
-      top[place[r] - t][c] = v[r][c];
-    }
-  }
-  barrier();
+// Exchanges rows j and p of the panel and leaves the pivot's row in shared
+// memory.
+void exchange(uint j, uint p, int64_t y) {
   uint local = gl_LocalInvocationIndex;
-  if (local < WIDE) {
-    [[unroll]] for (uint i = 1; i < WIDE; ++i) {
-      T sum = top[i][local];
-      [[unroll]] for (uint k = 0; k < i; ++k) {
-        sum -= lower[t + i][k] * top[k][local];
-      }
-      top[i][local] = sum;
+  bool has_j = local == j % WG_SIZE, has_p = local == p % WG_SIZE;
+  for (uint c = 0; c < A.width; ++c) {
+    if (has_p) {
+      pivot_row[c] = TAKE(p, c);
+    }
+    if (has_j) {
+      first_row[c] = TAKE(j, c);
     }
   }
   barrier();
-  EACH_ROW {
-    uint end = place[r] >= t && ROW < A.rows ? min(place[r] - t, WIDE) : 0;
-    for (uint k = 0; k < end; ++k) {
-      T l = load(A.y, AT(ROW, t + k));
-      EACH_COLUMN {
-        v[r][c] -= l * top[k][c];
-      }
+  for (uint c = 0; p != j && c < A.width; ++c) {
+    if (has_j) {
+      PUT(j, c, pivot_row[c]);
+    }
+    if (has_p) {
+      PUT(p, c, first_row[c]);
     }
   }
-  barrier();
 }
-#endif
 
 void work(uint matrix) {
+  uint local = gl_LocalInvocationIndex;
   int64_t x = matrix * A.xs.batch;
   int64_t y = matrix * A.ys.batch;
-  EACH_ROW {
-    place[r] = ROW;
-  }
-  for (uint s = 0; s < A.width; s += WIDE) {
-    uint left = min(A.width - s, WIDE);
-    EACH_ITEM {
-      bool inside = ROW < A.rows && c < left;
-      int64_t at = x + ROW * A.xs.row + (s + c) * A.xs.col;
-      T item = load(A.x, inside ? at : x);
-      v[r][c] = inside ? item : 0.0;
-    }
-#if WIDE < BLOCK
-    for (uint t = 0; t < s; t += WIDE) {
-      subtract(t, y);
-    }
-#endif
-    for (uint j = 0; j < left; ++j) {
-      eliminate(s + j, left - j, matrix);
-    }
-    EACH_ITEM {
-      uint j = c + left - WIDE; // column of the block, from s on
-      if (ROW < A.rows && j < left) {
-        store(A.y, AT(WIDE < BLOCK ? ROW : place[r], s + j), v[r][c]);
+  for (uint row = local; row < A.rows; row += WG_SIZE) {
+    [[unroll]] for (uint c = 0; c < BLOCK; ++c) {
+      if (c < A.width) {
+        PUT(row, c, load(A.x, x + row * A.xs.row + c * A.xs.col));
       }
-#if WIDE < BLOCK
-      if (place[r] - s < WIDE) {
-        lower[place[r]][c] = v[r][c];
+    }
+    if (A.first == 0) {
+      store(A.perm, uint64_t(matrix) * A.rows + row, row);
+    }
+  }
+  for (uint j = 0; j < A.width; ++j) {
+    uint p = find_pivot(j, y);
+    exchange(j, p, y);
+    if (local == 0) {
+      store(A.pivots, matrix * A.pivot_batch + (A.first + j), A.first + p);
+    }
+    T pivot = pivot_row[j];
+    for (uint row = local; row < A.rows; row += WG_SIZE) {
+      if (row > j) {
+        T v = TAKE(row, j);
+        T l = pivot != 0.0 ? v / pivot : v;
+        PUT(row, j, l);
+        [[unroll]] for (uint c = 1; c < BLOCK; ++c) {
+          if (c > j && c < A.width) {
+            PUT(row, c, TAKE(row, c) - l * pivot_row[c]);
+          }
+        }
       }
+    }
+    barrier();
+  }
+#if ROWS
+  for (uint row = local; row < A.rows; row += WG_SIZE) {
+    for (uint c = 0; c < A.width; ++c) {
+      store(A.y, y + row * A.ys.row + c * A.ys.col, tile[c][row]);
+    }
+  }
 #endif
-    }
-  }
-  EACH_ROW {
-    if (A.first == 0 && ROW < A.rows) {
-      store(A.places, uint64_t(matrix) * A.rows + ROW, place[r]);
-    }
-  }
 }

@@ -21,14 +21,6 @@ uint shuffle_xor(uint x, uint mask) {
   return subgroupShuffleXor(x, mask);
 }
 
-// Of numbers that are not negative, or -1.
-double subgroup_max(double x) {
-  ivec2 bits = ivec2(unpackDouble2x32(x));
-  int high = subgroupMax(bits.y);
-  uint low = subgroupMax(bits.y == high ? uint(bits.x) : 0u);
-  return packDouble2x32(uvec2(low, high));
-}
-
 // About 2^-e for x in [2^e, 2^(e+1)); 1 for 0 and NaN. Its inverse is normal.
 double scale_of(double x) {
   int e = int(unpackDouble2x32(x).y >> 20) - 1023;
@@ -46,11 +38,6 @@ double inverse_power(double scale) {
 #define NEGLIGIBLE 1e-18
 #define LARGE_SQUARE 1e37
 #define shuffle_xor subgroupShuffleXor
-
-// By integers, of which NVIDIA's chips take the maximum in one instruction.
-float subgroup_max(float x) {
-  return intBitsToFloat(subgroupMax(floatBitsToInt(x)));
-}
 
 float scale_of(float x) {
   int e = int(floatBitsToUint(x) >> 23) - 127;

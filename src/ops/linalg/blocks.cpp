@@ -96,13 +96,17 @@ void alloc_by_columns(array& a) {
   a.set_data(allocator::malloc(a.nbytes()), a.size(), strides, flags);
 }
 
-void copy_to(const Matrices& from, const Matrices& to, StreamEncoder& enc) {
-  array source = from.view(), target = to.view();
-  copy_strided(
-      enc,
-      source,
-      target,
-      {source.shape(), source.strides(), target.strides()});
+void copy_by_columns(const array& from, array& to, StreamEncoder& enc) {
+  Strides strides(from.ndim());
+  int last = from.ndim() - 1;
+  strides[last] = from.shape(-2);
+  strides[last - 1] = 1;
+  int64_t size = int64_t(from.shape(-2)) * from.shape(-1);
+  for (int d = last - 2; d >= 0; --d) {
+    strides[d] = size;
+    size *= from.shape(d);
+  }
+  copy_strided(enc, from, to, {from.shape(), from.strides(), strides});
 }
 
 Matrices product(const Matrices& a, const Matrices& b, StreamEncoder& enc) {
@@ -138,7 +142,7 @@ void reduce_into(
 void solve_triangle(
     const Triangle& triangle,
     const Matrices* b,
-    const array* places,
+    const array* perm,
     const Matrices& x,
     StreamEncoder& enc) {
   auto& t = triangle.t;
@@ -149,7 +153,7 @@ void solve_triangle(
     uint32_t at = upper ? n - done - w : done; // the block's first row
     uint32_t before = upper ? at + w : 0; // the first row that is known
     // Later columns of the inverse of a lower triangle are zero here.
-    uint32_t columns = b || places ? x.cols : at + w;
+    uint32_t columns = b || perm ? x.cols : at + w;
     std::optional<Matrices> r;
     if (b) {
       r = b->part(at, 0, w, columns);
@@ -173,6 +177,7 @@ void solve_triangle(
         .ts = block.strides,
         .rs = r ? r->strides : Strided{},
         .xs = to.strides,
+        .perm_batch = n,
         .width = w,
         .columns = columns,
         .first = at,
@@ -182,15 +187,15 @@ void solve_triangle(
         .T = type_of(x.of),
         .UNIT = triangle.unit,
         .R = r.has_value(),
-        .EYE = b     ? 0u
-            : places ? 2u
-                     : 1u};
+        .EYE = b   ? 0u
+            : perm ? 2u
+                   : 1u};
     std::vector<array> views{block.view()};
     if (r) {
       views.push_back(r->view());
     }
-    if (!b && places) {
-      views.push_back(*places);
+    if (!b && perm) {
+      views.push_back(*perm);
     }
     std::vector<Operand> reads(views.begin(), views.end());
     enc.dispatch(
@@ -205,86 +210,83 @@ void solve_triangle(
 
 namespace {
 
-// Columns from `at` on of y, of which x is what earlier ones leave; the
-// exchanges of rows, in all columns.
 void factor_panel(
     const Matrices& x,
     const Matrices& y,
-    uint32_t at,
+    uint32_t first,
     array& pivots,
-    array& places,
+    array& perm,
     StreamEncoder& enc) {
-  Type t = type_of(y.of);
-  auto panel = lu_panel_variant(t, x.rows, enc.caps());
-  auto to = y.part(at, at, x.rows, x.cols);
   LuPanelArgs args{
       .xs = x.strides,
       .ys = y.strides,
       .pivot_batch = pivots.shape(-1),
-      .rows = x.rows,
-      .width = x.cols,
-      .first = at,
+      .rows = y.rows,
+      .width = y.cols,
+      .first = first,
       .count = y.count};
-  Work work{.flops = 2.0 * x.rows * x.cols * x.cols * y.count};
   enc.dispatch(
-      panel,
+      lu_panel_variant(type_of(y.of), y.rows, enc.caps()),
       {x.view()},
-      {to.view(), pivots, places},
+      {y.view(), pivots, perm},
       args,
       linear(y.count),
-      work);
-  uint32_t done = panel.WIDE == linalg_block ? x.cols : 0;
-  uint32_t groups = std::max(
-      ceil_div(y.cols - done, LU_SWAP_GROUP / (2 * linalg_block)),
-      at > 0 ? ceil_div(y.rows, uint32_t(LU_SWAP_GROUP)) : 0);
-  if (groups == 0) {
-    return;
-  }
-  LuSwapArgs swap{
+      Work{.flops = 2.0 * y.rows * y.cols * y.cols * y.count});
+}
+
+void exchange_rows(
+    const Matrices& y,
+    uint32_t first,
+    uint32_t width,
+    const array& pivots,
+    array& perm,
+    StreamEncoder& enc) {
+  uint32_t groups = ceil_div(y.cols + 1, 64u);
+  LuSwapArgs args{
       .ys = y.strides,
       .pivot_batch = pivots.shape(-1),
-      .rows = y.rows,
+      .perm_batch = y.rows,
       .columns = y.cols,
-      .width = x.cols,
-      .first = at,
-      .done = done,
+      .width = width,
+      .first = first,
       .groups = groups,
       .count = y.count};
   enc.dispatch(
-      LuSwapVariant{t},
+      LuSwapVariant{type_of(y.of)},
       {pivots},
-      {y.view(), places},
-      swap,
+      {y.view(), perm},
+      args,
       linear(uint64_t(groups) * y.count));
 }
 
 } // namespace
 
 void factor_lu(
-    const Matrices& a,
     const Matrices& y,
     array& pivots,
-    array& places,
+    array& perm,
     StreamEncoder& enc) {
   uint32_t n = std::min(y.rows, y.cols);
-  if (y.cols > block_width(0, n)) {
-    copy_to(a, y, enc);
-  }
   for (uint32_t at = 0; at < n; at += linalg_block) {
     uint32_t w = block_width(at, n);
     uint32_t below = y.rows - at, after = y.cols - at - w;
-    auto x = a.part(0, 0, below, w);
-    if (at > 0) { // column-major, as the panel's invocations have rows
-      auto known = y.part(at, 0, below, at), above = y.part(0, at, at, w);
-      x = y.part(at, at, below, w).transposed();
-      x = reduced(x, above.transposed(), known.transposed(), enc).transposed();
-    }
-    factor_panel(x, y, at, pivots, places, enc);
+    auto panel = y.part(at, at, below, w);
+    // Column-major, as the panel's invocations have rows.
+    auto x = at == 0 ? panel
+                     : reduced(
+                           panel.transposed(),
+                           y.part(0, at, at, w).transposed(),
+                           y.part(at, 0, below, at).transposed(),
+                           enc)
+                           .transposed();
+    factor_panel(x, panel, at, pivots, perm, enc);
+    exchange_rows(y, at, w, pivots, perm, enc);
     if (after > 0) {
-      auto right = y.part(at, at + w, w, after), r = right;
-      if (at > 0) {
-        r = reduced(r, y.part(at, 0, w, at), y.part(0, at + w, at, after), enc);
-      }
+      auto right = y.part(at, at + w, w, after);
+      auto r = at == 0
+          ? right
+          : reduced(
+                right, y.part(at, 0, w, at), y.part(0, at + w, at, after), enc);
       solve_triangle(
           {.t = y.part(at, at, w, w), .unit = true}, &r, nullptr, right, enc);
     }

@@ -6,9 +6,7 @@
 
 namespace mlx::core::vulkan {
 
-// For a block column of so many rows. Those of LU with more than lu_rows() take
-// long to compile.
-uint32_t lu_rows(const Caps& caps);
+// For a block column of so many rows.
 LuPanelVariant lu_panel_variant(Type t, uint32_t rows, const Caps& caps);
 QrPanelVariant qr_panel_variant(Type t, uint32_t rows, const Caps& caps);
 
