@@ -27,9 +27,9 @@ set(mlxvk_source_options
 -DGLSLANG_SOURCE_DIR= and -DMIMALLOC_SOURCE_DIR=")
 
 # The locked packages use Rust edition 2024, which cargo reads since 1.85. Ubuntu
-# has such a cargo beside its default one, as cargo-1.NN.
+# has such a cargo beside its default one, as cargo-1.NN; rustup's may be older.
 function(mlxvk_find_cargo)
-  file(GLOB candidates /usr/bin/cargo-1.*)
+  file(GLOB candidates /usr/bin/cargo /usr/bin/cargo-1.*)
   list(SORT candidates COMPARE NATURAL ORDER DESCENDING)
   find_program(CARGO_DEFAULT cargo)
   set(seen)

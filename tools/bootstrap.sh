@@ -38,7 +38,7 @@ find_python() {
 # 1.85. Nothing is compiled with it.
 cargo_program() {
   local c
-  for c in cargo $(compgen -c cargo-1. | sort -rVu); do
+  for c in cargo /usr/bin/cargo $(compgen -c cargo-1. | sort -rVu); do
     if command -v "$c" >/dev/null &&
       at_least "$("$c" --version 2>/dev/null | cut -d' ' -f2)" 1.85; then
       echo "$c"
