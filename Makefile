@@ -74,7 +74,8 @@ install: build
 wheel: build
 	@rm -rf $(BUILD)/wheel && mkdir -p $(BUILD)/wheel
 	@$(PY) -m pip wheel -q --no-deps --no-build-isolation -w $(BUILD)/wheel \
-	  -C build-dir=$(BUILD) -C cmake.define.MLXVK_BUILD_TESTS=ON .
+	  --config-settings=build-dir=$(BUILD) \
+	  --config-settings=cmake.define.MLXVK_BUILD_TESTS=ON .
 	@PATH="$(abspath $(VENV))/bin:$$PATH" $(PY) -m auditwheel repair \
 	  --exclude '*/mlx_vulkan/lib/libmlx.so' --plat manylinux_2_35_$$(uname -m) \
 	  -w $(BUILD)/wheel/repaired $(BUILD)/wheel/*.whl
@@ -91,10 +92,11 @@ wheel-aarch64: $(VENV)/.ready
 	@tools/aarch64.sh $(ARM)/root
 	@rm -rf $(ARM)/wheel && mkdir -p $(ARM)/wheel
 	@_PYTHON_HOST_PLATFORM=linux-aarch64 $(PY) -m pip wheel -q --no-deps \
-	  --no-build-isolation -w $(ARM)/wheel -C build-dir=$(ARM)/build \
-	  -C cmake.define.CMAKE_TOOLCHAIN_FILE=$(abspath cmake/aarch64.cmake) \
-	  $(MLX:%=-C cmake.define.MLXVK_MLX=%) \
-	  -C cmake.define.MLXVK_AARCH64_ROOT=$(abspath $(ARM)/root) .
+	  --no-build-isolation -w $(ARM)/wheel \
+	  --config-settings=build-dir=$(ARM)/build \
+	  --config-settings=cmake.define.CMAKE_TOOLCHAIN_FILE=$(abspath cmake/aarch64.cmake) \
+	  $(MLX:%=--config-settings=cmake.define.MLXVK_MLX=%) \
+	  --config-settings=cmake.define.MLXVK_AARCH64_ROOT=$(abspath $(ARM)/root) .
 	@PATH="$(abspath $(VENV))/bin:$$PATH" $(PY) -m auditwheel repair --plat auto \
 	  --exclude '*/mlx_vulkan/lib/libmlx.so' -w $(ARM)/wheel/repaired \
 	  $(ARM)/wheel/*.whl --ldpaths $(abspath $(ARM)/root/usr/lib/aarch64-linux-gnu)

@@ -41,8 +41,10 @@ def main() -> None:
     started = time.time()
     command = [sys.executable, "-m", "pip", "install", "-q"]
     command += ["--disable-pip-version-check", "--no-deps", "--force-reinstall"]
-    command += ["--no-build-isolation", "-C", f"build-dir={args.build.resolve()}"]
-    command += ["-C", "cmake.define.MLXVK_BUILD_TESTS=ON", str(ROOT)]
+    # Debian 12's pip, 23.0, does not know -C.
+    command += ["--no-build-isolation", "--config-settings"]
+    command += [f"build-dir={args.build.resolve()}", "--config-settings"]
+    command += ["cmake.define.MLXVK_BUILD_TESTS=ON", str(ROOT)]
     result = subprocess.run(command)
     if result.returncode:
         sys.exit(result.returncode)
