@@ -261,7 +261,9 @@ def build_intel_shim(source: Pin) -> None:
         "Installing meson (the network is needed once)",
     )
     with tarfile.open(source.file) as archive:
-        archive.extractall(work, filter="tar")
+        # Filters are of Python 3.11.4.
+        archive.extraction_filter = getattr(tarfile, "tar_filter", None)
+        archive.extractall(work)
     tree = next(work.glob("mesa-*"))
     # What Mesa asks of pkg-config: the unpacked libdrm, and an expat that the
     # shim does not use. Its parsers are not built, so bison and flex do nothing.

@@ -39,7 +39,7 @@ def unpacked(package: dict, folder: Path) -> Path:
         command = [*PIP, "download", "--no-deps", "--no-binary", name]
         command += ["--require-hashes", "-r", str(wanted), "-d", str(folder)]
         subprocess.run(command, check=True)
-        shutil.unpack_archive(f"{source}.tar.gz", folder, filter="data")
+        shutil.unpack_archive(f"{source}.tar.gz", folder)
     return source
 
 
