@@ -42,9 +42,9 @@ def main() -> None:
     command = [sys.executable, "-m", "pip", "install", "-q"]
     command += ["--disable-pip-version-check", "--no-deps", "--force-reinstall"]
     # Debian 12's pip, 23.0, does not know -C.
-    command += ["--no-build-isolation", "--config-settings"]
-    command += [f"build-dir={args.build.resolve()}", "--config-settings"]
-    command += ["cmake.define.MLXVK_BUILD_TESTS=ON", str(ROOT)]
+    command += ["--no-build-isolation", str(ROOT)]
+    command += [f"--config-settings=build-dir={args.build.resolve()}"]
+    command += ["--config-settings=cmake.define.MLXVK_BUILD_TESTS=ON"]
     result = subprocess.run(command)
     if result.returncode:
         sys.exit(result.returncode)

@@ -32,8 +32,9 @@ def wheel(tmp_path_factory) -> Path:
     """This tree's, of what is built already."""
     folder = tmp_path_factory.mktemp("wheel")
     build = Path(os.environ.get("MLXVK_BUILD", ROOT / "build")).resolve()
-    options = ["--no-deps", "--no-build-isolation", "-C", f"build-dir={build}"]
-    options += ["-C", "cmake.define.MLXVK_BUILD_TESTS=ON"]
+    options = ["--no-deps", "--no-build-isolation"]
+    options += [f"--config-settings=build-dir={build}"]
+    options += ["--config-settings=cmake.define.MLXVK_BUILD_TESTS=ON"]
     pip("wheel", *options, "-w", str(folder), str(ROOT))
     return next(folder.glob("mlx_vulkan-*.whl"))
 
