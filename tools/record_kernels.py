@@ -62,7 +62,8 @@ MODELS = {
 }
 LENGTHS = (5, 20, 50, 100, 200, 500)
 SOFTWARE = (5, 20, 50, 100)
-# Of src/runtime/measure_rates.cpp, which a chip that is only shown does not run.
+# A chip that is only shown does not run src/runtime/measure_rates.cpp, so that these
+# kernels are not recorded.
 RATES = (b"probe_rate{ARITHMETIC=0}", b"probe_rate{ARITHMETIC=1}")
 HEADER = 40  # bytes before an entry's text (src/pipeline/disk_cache.cpp)
 

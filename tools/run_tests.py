@@ -343,7 +343,7 @@ def full_modes(build: Path) -> list[Step]:
 
 
 EXECUTED_CHIPS = ("navi21", "navi31", "gfx1151", "gfx1201")
-# What plans choose beside the case table's kernels.
+# These tests run kernels that plans choose and the case table lacks.
 OTHERS = (
     "test_experts.py",
     "test_gather_rows.py",
@@ -352,7 +352,8 @@ OTHERS = (
     "test_sort_rows.py::test_order[uint8]",
     "test_tiles.py",
 )
-# What plans see a class of device in (MLX_VK_TEST=plans=CLASS, a file of src/policy).
+# Cases whose plans depend on the class of device: MLX_VK_TEST=plans=CLASS, where each
+# file of src/policy is a class.
 PLANNED = "(sdpa or matmul or mm or linear or norm) and not cum"
 CLASSES = {path.stem for path in (ROOT / "src" / "policy").glob("*.cpp")}
 CLASSES -= {"policy", "software"}

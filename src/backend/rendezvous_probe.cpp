@@ -47,7 +47,7 @@ bool exchange_once(HostRanks& ranks, uint64_t number, Stream stream) {
       .gather_stride = items,
       .first = 0,
       .items = items,
-      .packs = (items + 2) / 3,
+      .packs = ceil_div(items, 3),
       .parts = 1,
       .part = 0,
       .rank = sizes.rank,

@@ -15,7 +15,7 @@ void RandomBits::eval_gpu(const std::vector<array>& inputs, array& out) {
   p.num_keys = keys.size() / 2;
   p.bytes_per_key = out.nbytes() / p.num_keys;
   uint64_t words = ceil_div(p.bytes_per_key, 4);
-  p.pairs_per_key = (words + 1) / 2;
+  p.pairs_per_key = ceil_div(words, 2);
   p.odd = words % 2;
   RandomVariant variant{
       .WORDS = p.bytes_per_key % 4 == 0,

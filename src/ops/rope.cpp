@@ -94,8 +94,7 @@ void RoPE::eval_gpu(
   p.heads = invocations >= (1 << 18) ? std::min(p.N, 8u)
       : invocations >= (1 << 16)     ? std::min(p.N, 4u)
                                      : 1;
-  invocations =
-      uint64_t(p.columns) * p.L * p.B * ((p.N + p.heads - 1) / p.heads);
+  invocations = uint64_t(p.columns) * p.L * p.B * ceil_div(p.N, p.heads);
 
   auto [low, high] = reach(x.shape(), x.strides());
   RopeVariant v{

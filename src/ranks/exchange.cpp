@@ -66,14 +66,14 @@ class Pieces {
     uint64_t tile = packs_of_tile() * bytes_of_pack();
     uint64_t most = group_.sizes().slot / tile / e_.parts * items_of_tile();
     uint64_t pieces = ceil_div(e_.items, most);
-    uint64_t tiles_of_all = (e_.items + items_of_tile() - 1) / items_of_tile();
+    uint64_t tiles_of_all = ceil_div(e_.items, items_of_tile());
     return ceil_div(tiles_of_all, pieces) * items_of_tile();
   }
 
   Piece make(uint64_t first, uint64_t items) {
     auto& sizes = group_.sizes();
     uint64_t number = group_.next_collective();
-    uint64_t tiles = (items + items_of_tile() - 1) / items_of_tile();
+    uint64_t tiles = ceil_div(items, items_of_tile());
     ExchangeArgs args{
         .slot = group_.slot(sizes.rank, number),
         .from_stride = group_.slot_stride(),

@@ -70,7 +70,7 @@ void run_gradients(
                       uint32_t rows,
                       uint32_t heads,
                       int products) {
-    args.tiles = (rows + variant.rows() - 1) / variant.rows();
+    args.tiles = ceil_div(rows, variant.rows());
     enc.dispatch(
         variant,
         reads,
@@ -179,8 +179,8 @@ ScoresArgs scores_args(const Vjp& vjp, const Block& b, const ScoresPlan& plan) {
       .query_count = u(b.queries),
       .key0 = u(b.key),
       .key_count = u(b.keys),
-      .query_tiles = (b.queries + plan.bq - 1) / plan.bq,
-      .key_tiles = (b.keys + plan.bk - 1) / plan.bk,
+      .query_tiles = ceil_div(b.queries, plan.bq),
+      .key_tiles = ceil_div(b.keys, plan.bk),
       .scale = vjp.scale,
       .q_strides = head_strides(vjp.q),
       .k_strides = head_strides(vjp.k),

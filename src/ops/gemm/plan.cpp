@@ -13,10 +13,6 @@ namespace {
 
 constexpr uint32_t max_vectors = 8; // for the kernels of thin products
 
-uint32_t round_up(uint32_t a, uint32_t b) {
-  return ceil_div(a, b) * b;
-}
-
 // The stride of an axis of length 1 is arbitrary; 1 passes the tests for unit
 // strides below.
 void normalise(MatrixStrides& s, uint32_t rows, uint32_t cols) {

@@ -29,8 +29,8 @@ void Cholesky::eval_gpu(const std::vector<array>& inputs, array& out) {
       ? std::numeric_limits<double>::epsilon()
       : std::numeric_limits<float>::epsilon();
   uint32_t n = a.rows, begin = 0, wide = 8 * linalg_block;
-  // What columns before `begin` leave of the next ones, in a product that is
-  // wide enough for the whole device.
+  // `left` has the columns from `begin` on, less what earlier ones explain. One
+  // product for `wide` columns fills the device.
   Matrices left = a;
   auto less = [&](const Matrices& x, uint32_t from, uint32_t at) {
     auto known = y.part(at, from, x.rows, at - from);

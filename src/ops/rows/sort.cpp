@@ -134,7 +134,7 @@ void sort(const array& in, array& out, int axis, bool arg, const Stream& s) {
     return;
   }
   SortTile tile = sort_tile(n, in.itemsize(), arg);
-  rows.tiles = (n + tile.size() - 1) / tile.size();
+  rows.tiles = ceil_div(n, tile.size());
   bool by_ranks = rows.tiles > 1
       ? sorts_by_ranks(enc.target(), rows.count, n)
       : counts_tile(enc.target(), type_of(in), rows.count, n);
