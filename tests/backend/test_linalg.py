@@ -219,8 +219,11 @@ def test_inverse_and_solve(n, kind):
         return  # MLX's formula is not stable
     sign, logarithm = mx.linalg.slogdet(on_gpu(a))
     want = np.linalg.slogdet(narrow(a))
-    assert sign.item() == want[0]
-    assert abs(logarithm.item() - want[1]) <= 10 * n * Real.eps * condition
+    # The factors are those of a + e with |e| <= 10 n eps |a|: whose determinant has
+    # the sign of a's if |e / a| < 1.
+    error = 10 * n * Real.eps * condition
+    assert sign.item() == want[0] or error >= 1
+    assert abs(logarithm.item() - want[1]) <= error
 
 
 def check_qr(a):
