@@ -200,9 +200,36 @@ def test_lu(n, kind):
     check_lu(matrix(kind, n, n))
 
 
-@pytest.mark.parametrize("shape", [(1, 7), (7, 1), (40, 100), (100, 40), (300, 65)])
+TALL = [(300, 65), (600, 33), (1100, 40), (2100, 33), (4500, 33), (9000, 40)]
+
+
+@pytest.mark.parametrize("shape", [(1, 7), (7, 1), (40, 100), (100, 40), *TALL])
 def test_lu_of_rectangles(shape):
-    check_lu(matrix("random", *shape))
+    a = matrix("random", *shape)
+    check_lu(a)
+    pivots = mx.linalg.lu_factor(on_gpu(a))[1]
+    with mx.stream(mx.cpu):
+        assert mx.array_equal(pivots, mx.linalg.lu_factor(on_gpu(a))[1])
+
+
+@pytest.mark.parametrize("kind", ["rank", "graded", "zero"])
+def test_lu_of_tall_singular_ones(kind):
+    check_lu(matrix(kind, 600, 40))
+
+
+@pytest.mark.parametrize("shape", [(130, 70), (600, 40), (1100, 33)])
+def test_lu_of_batches(shape):
+    """Each of any strides as alone, also beside one that is not finite."""
+    a = np.stack([matrix("random", *shape, seed) for seed in range(3)])
+    a[1, 5, 2] = np.nan
+    for x in (
+        on_gpu(a),
+        on_gpu(adjoint(a).copy()).swapaxes(-1, -2),
+        on_gpu(np.repeat(a, 2, axis=1))[:, ::2],
+    ):
+        for i in (0, 2):
+            for got, alone in zip(mx.linalg.lu_factor(x), mx.linalg.lu_factor(x[i])):
+                assert mx.array_equal(got[i], alone)
 
 
 @pytest.mark.parametrize("kind", ["random", "ill"])

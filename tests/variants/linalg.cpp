@@ -17,8 +17,10 @@ void add_variants(Type t, VariantSet& set, const Caps& caps) {
   }
   set.add(SolveVariant{.T = t, .UNIT = false, .R = true, .EYE = 0});
   for (uint32_t rows : {10, 100, 200, 1000}) {
-    set.add(lu_panel_variant(t, rows, caps));
     set.add(qr_panel_variant(t, rows, caps));
+  }
+  for (uint32_t rows = 64; rows <= lu_rows(caps); rows *= 2) {
+    set.add(lu_panel_variant(t, rows, caps));
   }
   set.add(round_variant(t, caps));
   for (bool stacked : {false, true}) {
@@ -39,9 +41,6 @@ void add_variants(Type t, VariantSet& set, const Caps& caps) {
 } // namespace
 
 void add_linalg_variants(VariantSet& set, const Caps& caps) {
-  for (bool large : {false, true}) {
-    set.add(InvertVariant{large});
-  }
   add_variants(Type::f32, set, caps);
   add_variants(Type::f64, set, caps); // on devices that have it
   Caps least = caps;

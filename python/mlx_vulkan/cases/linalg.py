@@ -79,20 +79,21 @@ CASES = [
     for n in (7, 50, 70)
     if n < 70 or name in ("eigh", "svd")
 ]
-# Panels in more shared memory, and in none.
+# Panels in more shared memory, and in none; LU's with more rows per invocation.
 CASES += [
     Case(
-        f"{name}_{rows}x40",
-        plain(rows, 40),
+        f"{name}_{rows}x{cols}",
+        plain(rows, cols),
         fn,
         oracle,
         **CLOSE,
         layouts=("contiguous",),
         tags=("linalg",),
     )
-    for name, fn, oracle in (
-        ("lu", lu_product, lambda x: x),
-        ("qr", qr_products, with_eye),
+    for name, fn, oracle, shapes in (
+        ("lu", lu_product, lambda x: x, [(100, 40), (200, 40), (300, 40)]),
+        ("lu", lu_product, lambda x: x, [(600 << i, 9) for i in range(5)]),
+        ("qr", qr_products, with_eye, [(100, 40), (300, 40)]),
     )
-    for rows in (100, 300)
+    for rows, cols in shapes
 ]

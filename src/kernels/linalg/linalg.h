@@ -8,6 +8,7 @@
 
 // Invocations of a workgroup of cholesky.comp and solve.comp.
 #define LINALG_GROUP 128
+#define LU_SWAP_GROUP 256
 #define MOST_SWEEPS 32 // of round.comp
 
 BEGIN_INTERFACE
@@ -33,55 +34,48 @@ struct CholeskyArgs {
 };
 
 // x = t^-1 b, with t lower triangular of `width` rows; a unit diagonal is not
-// read. b is what R and EYE say: r, or rows of the identity, from row `first`
-// on or as `perm` names them, less r.
+// read. b is what R and EYE say: r, or rows from `first` on of the identity,
+// with its rows in order or where `places` says, less r.
 struct SolveArgs {
   PTR(T_PTR, t)
 #if R
   PTR(T_PTR, r)
 #endif
 #if EYE == 2
-  PTR(Ptr_u32, perm)
+  PTR(Ptr_u32, places)
 #endif
   PTR(T_PTR, x)
   Strided ts, rs, xs;
-  int64_t perm_batch;
   uint width, columns, first;
   uint groups, count;
 };
 
 // One block column of LU with partial pivoting: x, `rows` x `width` with rows
-// >= width, to y in place of it, and the pivots' rows, counted from `first`.
-// With `first` 0 it begins the permutation.
+// >= width, to y, and the pivots' rows, counted from `first`.
+// With `first` 0 it writes the places that rows have afterwards.
 struct LuPanelArgs {
   PTR(T_PTR, x)
   PTR(T_PTR, y)
   PTR(Ptr_u32, pivots)
-  PTR(Ptr_u32, perm)
+  PTR(Ptr_u32, places)
   Strided xs, ys;
   int64_t pivot_batch;
   uint rows, width, first;
   uint count;
 };
 
-// Exchanges rows of y as the pivots from `first` on say, in all columns but
-// those of the block; column `columns` is the permutation.
+// Exchanges rows as the `width` pivots from `first` on say, counted from there:
+// in `done` columns of y, in all `columns` of rest, and if `first` is not 0 in
+// the places of all `rows`.
 struct LuSwapArgs {
   PTR(Ptr_u32, pivots)
   PTR(T_PTR, y)
-  PTR(Ptr_u32, perm)
-  Strided ys;
-  int64_t pivot_batch, perm_batch;
-  uint columns, width, first;
+  PTR(T_PTR, rest)
+  PTR(Ptr_u32, places)
+  Strided ys, rests;
+  int64_t pivot_batch;
+  uint rows, done, columns, width, first;
   uint groups, count;
-};
-
-// inverse[perm[i]] = i in each of `count` permutations of n.
-struct InvertArgs {
-  PTR(T_PTR, perm)
-  PTR(T_PTR, inverse)
-  uint n;
-  uint64_t count;
 };
 
 // One block column of QR: x, `rows` x `width` with rows >= width. Writes the
@@ -170,7 +164,7 @@ struct SolveVariant {
   Type T;
   bool UNIT; // t has a unit diagonal
   bool R; // b has a part in memory
-  uint EYE; // 1: and rows of the identity; 2: named by perm
+  uint EYE; // 1: and rows of the identity; 2: where places says
   uint BLOCK = linalg_block;
   constexpr uint shared_memory() const {
     return BLOCK * (BLOCK + 1) * linalg_bytes(T);
@@ -178,19 +172,19 @@ struct SolveVariant {
   KERNEL_VARIANT("linalg/solve", SolveArgs, T, UNIT, R, EYE, BLOCK)
 };
 
-// With ROWS > 0 panels of at most so many rows are held in shared memory.
+// For panels of at most ROWS * WG_SIZE rows.
 struct LuPanelVariant {
   Type T;
-  uint ROWS, WG_SIZE;
+  uint ROWS, WIDE, WG_SIZE;
   uint BLOCK = linalg_block;
   constexpr uint shared_memory() const {
-    uint each = WG_SIZE / 4; // largest items and where they are
-    return (BLOCK * (ROWS + 2) + each) * linalg_bytes(T) + each * 4;
+    uint items = WIDE * (BLOCK + WIDE + 2) + WG_SIZE;
+    return items * linalg_bytes(T) + WG_SIZE * 4;
   }
-  KERNEL_VARIANT("linalg/lu_panel", LuPanelArgs, T, ROWS, WG_SIZE, BLOCK)
+  KERNEL_VARIANT("linalg/lu_panel", LuPanelArgs, T, ROWS, WIDE, WG_SIZE, BLOCK)
 };
 
-// ROWS as in LuPanelVariant.
+// With ROWS > 0 panels of at most so many rows are held in shared memory.
 struct QrPanelVariant {
   Type T;
   uint ROWS, WG_SIZE;
@@ -241,12 +235,6 @@ struct SignsVariant {
   Type T;
   bool LARGE = false;
   KERNEL_VARIANT("linalg/signs", SignsArgs, T, LARGE)
-};
-
-struct InvertVariant {
-  bool LARGE;
-  Type T = Type::u32;
-  KERNEL_VARIANT("linalg/invert", InvertArgs, T, LARGE)
 };
 #endif
 

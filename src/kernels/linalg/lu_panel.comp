@@ -1,8 +1,10 @@
 // LU factors of a block column, with partial pivoting (Golub & Van Loan, Matrix
-// Computations, 3.4.4). A workgroup has a matrix, and an invocation every
-// WG_SIZE-th row: rows meet only in shared memory. A column of zeros is left as
-// it is; the largest item of NaNs is the first. Loops over columns are unrolled:
-// llvmpipe ends an invocation's loops after 65,535 iterations in all.
+// Computations, 3.4.4). A workgroup has a matrix, and an invocation ROWS rows,
+// of which WIDE columns at a time are in registers: earlier columns of the block
+// are subtracted first. Rows do not move, their places do, and meet only in
+// shared memory. Blocks of at most WIDE columns are written by places;
+// lu_swap.comp moves the rows of others. A column of zeros is left as it is; NaN
+// is no larger than zero.
 #include "linalg/real.glsl"
 #include "linalg/linalg.h"
 #define ARGS_BLOCK LuPanelArgs
@@ -11,121 +13,153 @@
 
 layout(local_size_x = WG_SIZE) in;
 
-shared T pivot_row[BLOCK], first_row[BLOCK];
-shared T largest[WG_SIZE / 4];
-shared uint largest_at[WG_SIZE / 4];
+#define EACH_ROW [[unroll]] for (uint r = 0; r < ROWS; ++r)
+#define EACH_COLUMN [[unroll]] for (uint c = 0; c < WIDE; ++c)
+#define EACH_ITEM EACH_ROW EACH_COLUMN
+#define AT(i, j) y + (i) * A.ys.row + (j) * A.ys.col
+#define ROW (gl_LocalInvocationIndex + r * WG_SIZE)
 
-#if ROWS
-shared T tile[BLOCK][ROWS];
-#define TAKE(row, col) tile[col][row]
-#define PUT(row, col, v) tile[col][row] = v
-#else
-#define AT(r, c) y + (r) * A.ys.row + (c) * A.ys.col
-#define TAKE(r, c) load(A.y, AT(r, c))
-#define PUT(r, c, value) store(A.y, AT(r, c), value)
-#endif
+shared T pivot_row[WIDE];
+shared KEY largest[WG_SIZE]; // of an invocation's rows, then of several's
+shared uint largest_at[WG_SIZE];
 
-// The row, from j on, with the largest item of column j; ties go to the first.
-uint find_pivot(uint j, int64_t y) {
+T v[ROWS][WIDE];
+uint place[ROWS];
+
+// The place, from j on, of the row with the largest item of the first column;
+// ties go to the first. Not by subgroups: on an H200, lanes whose rows do not
+// exist took a path of their own from their loads on, through barriers too.
+uint find_pivot(uint j) {
   uint local = gl_LocalInvocationIndex;
-  T most = -1.0;
+  KEY most = 0;
   uint at = j;
-  for (uint row = local; row < A.rows; row += WG_SIZE) {
-    T v = row >= j ? abs(TAKE(row, j)) : -1.0;
-    at = v > most ? row : at;
-    most = v > most ? v : most;
+#define CONSIDER(SIZE, AT)                                                    \
+  {                                                                           \
+    KEY size = SIZE;                                                          \
+    uint other = AT;                                                          \
+    bool better = size > most || (size == most && other < at);                \
+    most = better ? size : most;                                              \
+    at = better ? other : at;                                                 \
   }
-  for (uint mask = 2; mask > 0; mask >>= 1) {
-    T v = shuffle_xor(most, mask);
-    uint other = shuffle_xor(at, mask);
-    bool better = v > most || (v == most && other < at);
-    at = better ? other : at;
-    most = better ? v : most;
+  EACH_ROW {
+    // A mask, as a branch could part the lanes.
+    int inside = (int(place[r] - A.rows) & ~int(place[r] - j)) >> 31;
+    CONSIDER(magnitude(v[r][0]) & (KEY(0) - KEY(inside & 1)), place[r])
   }
-  if (local % 4 == 0) {
-    largest[local / 4] = most;
-    largest_at[local / 4] = at;
-  }
+  largest[local] = most;
+  largest_at[local] = at;
   barrier();
-  for (uint half_ = WG_SIZE / 8; half_ > 0; half_ >>= 1) {
-    if (local < half_) {
-      T v = largest[local + half_];
-      uint other = largest_at[local + half_];
-      if (v > largest[local] ||
-          (v == largest[local] && other < largest_at[local])) {
-        largest[local] = v;
-        largest_at[local] = other;
+  [[unroll]] for (uint count = WG_SIZE; count > 1; count = (count + 7) / 8) {
+    uint left = (count + 7) / 8;
+    if (local < left) {
+      [[unroll]] for (uint i = left; i < count; i += left) {
+        CONSIDER(largest[local + i], largest_at[local + i])
       }
+      largest[local] = most;
+      largest_at[local] = at;
     }
     barrier();
   }
   return largest_at[0];
 }
 
-// Exchanges rows j and p of the panel and leaves the pivot's row in shared
-// memory.
-void exchange(uint j, uint p, int64_t y) {
-  uint local = gl_LocalInvocationIndex;
-  bool has_j = local == j % WG_SIZE, has_p = local == p % WG_SIZE;
-  for (uint c = 0; c < A.width; ++c) {
-    if (has_p) {
-      pivot_row[c] = TAKE(p, c);
-    }
-    if (has_j) {
-      first_row[c] = TAKE(j, c);
+// Column j of the block, the first of `left` in v, which become the last ones.
+void eliminate(uint j, uint left, uint matrix) {
+  uint p = find_pivot(j);
+  EACH_ROW {
+    if (place[r] == p) {
+      EACH_COLUMN {
+        pivot_row[c] = v[r][c];
+      }
+      store(A.pivots, matrix * A.pivot_batch + (A.first + j), A.first + p);
     }
   }
   barrier();
-  for (uint c = 0; p != j && c < A.width; ++c) {
-    if (has_j) {
-      PUT(j, c, pivot_row[c]);
+  T pivot = pivot_row[0];
+  EACH_ROW {
+    place[r] = place[r] == p ? j : place[r] == j ? p : place[r];
+    bool below = place[r] > j;
+    T l = below && pivot != 0.0 ? v[r][0] / pivot : v[r][0];
+    [[unroll]] for (uint c = 1; c < WIDE; ++c) {
+      v[r][c - 1] = below && c < left ? v[r][c] - l * pivot_row[c] : v[r][c];
     }
-    if (has_p) {
-      PUT(p, c, first_row[c]);
-    }
+    v[r][WIDE - 1] = l;
   }
 }
 
-void work(uint matrix) {
-  uint local = gl_LocalInvocationIndex;
-  int64_t x = matrix * A.xs.batch;
-  int64_t y = matrix * A.ys.batch;
-  for (uint row = local; row < A.rows; row += WG_SIZE) {
-    [[unroll]] for (uint c = 0; c < BLOCK; ++c) {
-      if (c < A.width) {
-        PUT(row, c, load(A.x, x + row * A.xs.row + c * A.xs.col));
-      }
-    }
-    if (A.first == 0) {
-      store(A.perm, uint64_t(matrix) * A.rows + row, row);
+#define FEW (WIDE < 4 ? WIDE : 4) // loads at once
+shared T top[WIDE][WIDE + 1]; // rows of the upper factor
+shared T lower[BLOCK][WIDE]; // diagonal blocks of the lower factor
+
+// What the block's columns from t on leave of v.
+void subtract(uint t, int64_t y) {
+  EACH_ITEM {
+    if (place[r] - t < WIDE) {
+      top[place[r] - t][c] = v[r][c];
     }
   }
-  for (uint j = 0; j < A.width; ++j) {
-    uint p = find_pivot(j, y);
-    exchange(j, p, y);
-    if (local == 0) {
-      store(A.pivots, matrix * A.pivot_batch + (A.first + j), A.first + p);
+  barrier();
+  uint local = gl_LocalInvocationIndex;
+  if (local < WIDE) {
+    [[unroll]] for (uint i = 1; i < WIDE; ++i) {
+      T sum = top[i][local];
+      [[unroll]] for (uint k = 0; k < i; ++k) {
+        sum -= lower[t + i][k] * top[k][local];
+      }
+      top[i][local] = sum;
     }
-    T pivot = pivot_row[j];
-    for (uint row = local; row < A.rows; row += WG_SIZE) {
-      if (row > j) {
-        T v = TAKE(row, j);
-        T l = pivot != 0.0 ? v / pivot : v;
-        PUT(row, j, l);
-        [[unroll]] for (uint c = 1; c < BLOCK; ++c) {
-          if (c > j && c < A.width) {
-            PUT(row, c, TAKE(row, c) - l * pivot_row[c]);
-          }
+  }
+  barrier();
+  EACH_ROW {
+    bool inside = place[r] >= t && ROW < A.rows;
+    int64_t at = inside ? AT(ROW, t) : y;
+    for (uint k = 0; k < WIDE; k += FEW) {
+      T l[FEW];
+      [[unroll]] for (uint i = 0; i < FEW; ++i) {
+        l[i] = load(A.y, at + (k + i) * A.ys.col);
+      }
+      [[unroll]] for (uint i = 0; i < FEW; ++i) {
+        bool less = inside && place[r] > t + k + i;
+        EACH_COLUMN {
+          v[r][c] = less ? v[r][c] - l[i] * top[k + i][c] : v[r][c];
         }
       }
     }
-    barrier();
   }
-#if ROWS
-  for (uint row = local; row < A.rows; row += WG_SIZE) {
-    for (uint c = 0; c < A.width; ++c) {
-      store(A.y, y + row * A.ys.row + c * A.ys.col, tile[c][row]);
+  barrier();
+}
+
+void work(uint matrix) {
+  int64_t x = matrix * A.xs.batch;
+  int64_t y = matrix * A.ys.batch;
+  EACH_ROW {
+    place[r] = ROW;
+  }
+  for (uint s = 0; s < A.width; s += WIDE) {
+    uint left = min(A.width - s, WIDE);
+    EACH_ITEM {
+      uint row = min(ROW, A.rows - 1), col = s + min(c, left - 1);
+      v[r][c] = load(A.x, x + row * A.xs.row + col * A.xs.col);
+    }
+    for (uint t = 0; t < s; t += WIDE) {
+      subtract(t, y);
+    }
+    for (uint j = 0; j < left; ++j) {
+      eliminate(s + j, left - j, matrix);
+    }
+    EACH_ITEM {
+      uint j = c + left - WIDE; // column of the block, from s on
+      if (ROW < A.rows && j < left) {
+        store(A.y, AT(A.width > WIDE ? ROW : place[r], s + j), v[r][c]);
+      }
+      if (place[r] - s < WIDE) {
+        lower[place[r]][c] = v[r][c];
+      }
     }
   }
-#endif
+  EACH_ROW {
+    if (A.first == 0 && ROW < A.rows) {
+      store(A.places, uint64_t(matrix) * A.rows + ROW, place[r]);
+    }
+  }
 }

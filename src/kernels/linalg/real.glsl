@@ -21,6 +21,14 @@ uint shuffle_xor(uint x, uint mask) {
   return subgroupShuffleXor(x, mask);
 }
 
+// Magnitudes as integers from 1 on, in order; NaN is as 0. Compilers may take
+// floats for numbers.
+#define KEY uint64_t
+uint64_t magnitude(double x) {
+  uint64_t bits = packUint2x32(unpackDouble2x32(x)) & 0x7fffffffffffffffUL;
+  return (bits > 0x7ff0000000000000UL ? 0 : bits) + 1;
+}
+
 // About 2^-e for x in [2^e, 2^(e+1)); 1 for 0 and NaN. Its inverse is normal.
 double scale_of(double x) {
   int e = int(unpackDouble2x32(x).y >> 20) - 1023;
@@ -38,6 +46,12 @@ double inverse_power(double scale) {
 #define NEGLIGIBLE 1e-18
 #define LARGE_SQUARE 1e37
 #define shuffle_xor subgroupShuffleXor
+
+#define KEY uint
+uint magnitude(float x) {
+  uint bits = floatBitsToUint(x) & 0x7fffffff;
+  return (bits > 0x7f800000 ? 0 : bits) + 1;
+}
 
 float scale_of(float x) {
   int e = int(floatBitsToUint(x) >> 23) - 127;

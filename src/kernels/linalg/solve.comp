@@ -29,6 +29,11 @@ void main() {
 #if R
     int64_t r = matrix * A.rs.batch + column * A.rs.col;
 #endif
+#if EYE == 2
+    uint place = load(A.places, matrix * int64_t(A.columns) + column);
+#elif EYE == 1
+    uint place = column;
+#endif
     T v[BLOCK];
     [[unroll]] for (uint i = 0; i < BLOCK; ++i) {
       T sum = 0.0;
@@ -37,11 +42,8 @@ void main() {
         sum = load(A.r, r + i * A.rs.row);
         sum = EYE > 0 ? -sum : sum;
 #endif
-#if EYE == 1
-        sum += column == A.first + i ? 1.0 : 0.0;
-#elif EYE == 2
-        uint one = load(A.perm, matrix * A.perm_batch + (A.first + i));
-        sum += column == one ? 1.0 : 0.0;
+#if EYE
+        sum += place == A.first + i ? 1.0 : 0.0;
 #endif
       }
       [[unroll]] for (uint k = 0; k < i; ++k) {

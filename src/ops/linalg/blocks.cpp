@@ -96,17 +96,13 @@ void alloc_by_columns(array& a) {
   a.set_data(allocator::malloc(a.nbytes()), a.size(), strides, flags);
 }
 
-void copy_by_columns(const array& from, array& to, StreamEncoder& enc) {
-  Strides strides(from.ndim());
-  int last = from.ndim() - 1;
-  strides[last] = from.shape(-2);
-  strides[last - 1] = 1;
-  int64_t size = int64_t(from.shape(-2)) * from.shape(-1);
-  for (int d = last - 2; d >= 0; --d) {
-    strides[d] = size;
-    size *= from.shape(d);
-  }
-  copy_strided(enc, from, to, {from.shape(), from.strides(), strides});
+void copy_to(const Matrices& from, const Matrices& to, StreamEncoder& enc) {
+  array source = from.view(), target = to.view();
+  copy_strided(
+      enc,
+      source,
+      target,
+      {source.shape(), source.strides(), target.strides()});
 }
 
 Matrices product(const Matrices& a, const Matrices& b, StreamEncoder& enc) {
@@ -142,7 +138,7 @@ void reduce_into(
 void solve_triangle(
     const Triangle& triangle,
     const Matrices* b,
-    const array* perm,
+    const array* places,
     const Matrices& x,
     StreamEncoder& enc) {
   auto& t = triangle.t;
@@ -153,7 +149,7 @@ void solve_triangle(
     uint32_t at = upper ? n - done - w : done; // the block's first row
     uint32_t before = upper ? at + w : 0; // the first row that is known
     // Later columns of the inverse of a lower triangle are zero here.
-    uint32_t columns = b || perm ? x.cols : at + w;
+    uint32_t columns = b || places ? x.cols : at + w;
     std::optional<Matrices> r;
     if (b) {
       r = b->part(at, 0, w, columns);
@@ -177,7 +173,6 @@ void solve_triangle(
         .ts = block.strides,
         .rs = r ? r->strides : Strided{},
         .xs = to.strides,
-        .perm_batch = n,
         .width = w,
         .columns = columns,
         .first = at,
@@ -187,15 +182,15 @@ void solve_triangle(
         .T = type_of(x.of),
         .UNIT = triangle.unit,
         .R = r.has_value(),
-        .EYE = b   ? 0u
-            : perm ? 2u
-                   : 1u};
+        .EYE = b     ? 0u
+            : places ? 2u
+                     : 1u};
     std::vector<array> views{block.view()};
     if (r) {
       views.push_back(r->view());
     }
-    if (!b && perm) {
-      views.push_back(*perm);
+    if (!b && places) {
+      views.push_back(*places);
     }
     std::vector<Operand> reads(views.begin(), views.end());
     enc.dispatch(
@@ -210,86 +205,105 @@ void solve_triangle(
 
 namespace {
 
+// Factors the first `width` columns of `rest`, what earlier ones leave of rows
+// and columns from `at` on, to y, and exchanges rows of the others and of y.
 void factor_panel(
-    const Matrices& x,
+    const Matrices& rest,
     const Matrices& y,
-    uint32_t first,
+    uint32_t at,
+    uint32_t width,
     array& pivots,
-    array& perm,
+    array& places,
     StreamEncoder& enc) {
+  Type t = type_of(y.of);
+  auto panel = lu_panel_variant(t, rest.rows, enc.caps());
+  auto to = y.part(at, at, rest.rows, width);
   LuPanelArgs args{
-      .xs = x.strides,
+      .xs = rest.strides,
       .ys = y.strides,
       .pivot_batch = pivots.shape(-1),
-      .rows = y.rows,
-      .width = y.cols,
-      .first = first,
+      .rows = rest.rows,
+      .width = width,
+      .first = at,
       .count = y.count};
   enc.dispatch(
-      lu_panel_variant(type_of(y.of), y.rows, enc.caps()),
-      {x.view()},
-      {y.view(), pivots, perm},
+      panel,
+      {rest.part(0, 0, rest.rows, width).view()},
+      {to.view(), pivots, places},
       args,
       linear(y.count),
-      Work{.flops = 2.0 * y.rows * y.cols * y.cols * y.count});
-}
-
-void exchange_rows(
-    const Matrices& y,
-    uint32_t first,
-    uint32_t width,
-    const array& pivots,
-    array& perm,
-    StreamEncoder& enc) {
-  uint32_t groups = ceil_div(y.cols + 1, 64u);
-  LuSwapArgs args{
-      .ys = y.strides,
+      Work{.flops = 2.0 * rest.rows * width * width * y.count});
+  auto left = y.part(at, 0, rest.rows, at);
+  left.cols += width > panel.WIDE ? width : 0;
+  auto right = rest.part(0, width, rest.rows, rest.cols - width);
+  uint32_t groups = std::max(
+      ceil_div(left.cols + right.cols, LU_SWAP_GROUP / (2 * linalg_block)),
+      at > 0 ? ceil_div(y.rows, uint32_t(LU_SWAP_GROUP)) : 0);
+  if (groups == 0) {
+    return;
+  }
+  LuSwapArgs swap{
+      .ys = left.strides,
+      .rests = right.strides,
       .pivot_batch = pivots.shape(-1),
-      .perm_batch = y.rows,
-      .columns = y.cols,
+      .rows = y.rows,
+      .done = left.cols,
+      .columns = right.cols,
       .width = width,
-      .first = first,
+      .first = at,
       .groups = groups,
       .count = y.count};
   enc.dispatch(
-      LuSwapVariant{type_of(y.of)},
+      LuSwapVariant{t},
       {pivots},
-      {y.view(), perm},
-      args,
+      {y.part(at, 0, rest.rows, y.cols).view(),
+       right.cols ? right.view() : to.view(),
+       places},
+      swap,
       linear(uint64_t(groups) * y.count));
 }
 
 } // namespace
 
 void factor_lu(
+    const Matrices& a,
     const Matrices& y,
     array& pivots,
-    array& perm,
+    array& places,
     StreamEncoder& enc) {
   uint32_t n = std::min(y.rows, y.cols);
+  // Two pieces of memory in turn for what the columns before `at` leave, by
+  // columns, as the panels' invocations have rows.
+  Matrices rest = a;
+  std::optional<array> other;
+  if (y.cols > block_width(0, n)) {
+    rest = new_matrices(y.count, y.rows, y.cols, y.of.dtype(), enc);
+    copy_to(a, rest, enc);
+  }
   for (uint32_t at = 0; at < n; at += linalg_block) {
     uint32_t w = block_width(at, n);
-    uint32_t below = y.rows - at, after = y.cols - at - w;
-    auto panel = y.part(at, at, below, w);
-    // Column-major, as the panel's invocations have rows.
-    auto x = at == 0 ? panel
-                     : reduced(
-                           panel.transposed(),
-                           y.part(0, at, at, w).transposed(),
-                           y.part(at, 0, below, at).transposed(),
-                           enc)
-                           .transposed();
-    factor_panel(x, panel, at, pivots, perm, enc);
-    exchange_rows(y, at, w, pivots, perm, enc);
-    if (after > 0) {
-      auto right = y.part(at, at + w, w, after);
-      auto r = at == 0
-          ? right
-          : reduced(
-                right, y.part(at, 0, w, at), y.part(0, at + w, at, after), enc);
-      solve_triangle(
-          {.t = y.part(at, at, w, w), .unit = true}, &r, nullptr, right, enc);
+    uint32_t below = rest.rows - w, after = rest.cols - w;
+    factor_panel(rest, y, at, w, pivots, places, enc);
+    if (after == 0) {
+      return;
     }
+    auto above = y.part(at, at + w, w, after), r = rest.part(0, w, w, after);
+    solve_triangle(
+        {.t = y.part(at, at, w, w), .unit = true}, &r, nullptr, above, enc);
+    if (at + w == n) {
+      return;
+    }
+    int64_t size = int64_t(below) * after;
+    if (!other) {
+      other =
+          enc.temporary({int(y.count), int(after), int(below)}, y.of.dtype());
+    }
+    Matrices next{*other, 0, y.count, after, below, {size, below, 1}};
+    array to = next.view();
+    auto left = y.part(at + w, at, below, w), c = rest.part(w, w, below, after);
+    reduce_into(to, c.transposed(), above.transposed(), left.transposed(), enc);
+    other = rest.of;
+    rest = next.transposed();
   }
 }
 

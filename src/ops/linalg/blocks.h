@@ -43,8 +43,7 @@ Matrices new_matrices(
 void alloc_by_rows(array& a);
 void alloc_by_columns(array& a);
 
-// Copies matrices, of any strides, to the beginning of `to`, column-major.
-void copy_by_columns(const array& from, array& to, StreamEncoder& enc);
+void copy_to(const Matrices& from, const Matrices& to, StreamEncoder& enc);
 
 // y = a b, and y = c - a b, in memory of its own; row-major.
 Matrices product(const Matrices& a, const Matrices& b, StreamEncoder& enc);
@@ -70,23 +69,24 @@ struct Triangle {
   const Matrices& t;
   bool upper = false, unit = false;
 };
-// x = t^-1 b. Without b: x = t^-1 e, where the rows of e are those of the
-// identity that `perm`, uint32 (count, rows), names; or the identity, for lower
-// triangles and an x of zeros.
+// x = t^-1 b. Without b: x = t^-1 e, where e is the identity with its rows in
+// `places`, uint32 (count, rows); or the identity, for lower triangles and an x
+// of zeros.
 void solve_triangle(
     const Triangle& triangle,
     const Matrices* b,
-    const array* perm,
+    const array* places,
     const Matrices& x,
     StreamEncoder& enc);
 
-// Replaces y by its factors with partial pivoting: rows `perm` of y are l u.
-// Pivots are LAPACK's, from 0 on. uint32 (count, min(rows, cols)) and (count,
-// rows), allocated.
+// y becomes the factors of a, with partial pivoting; the rows of l u are a's in
+// their `places`. Pivots are LAPACK's, from 0 on. uint32 (count, min(rows,
+// cols)) and (count, rows), allocated.
 void factor_lu(
+    const Matrices& a,
     const Matrices& y,
     array& pivots,
-    array& perm,
+    array& places,
     StreamEncoder& enc);
 
 } // namespace mlx::core::vulkan

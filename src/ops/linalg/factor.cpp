@@ -80,23 +80,14 @@ void LUF::eval_gpu(
          << " have no columns to factor.";
     throw std::invalid_argument(text.str());
   }
-  if (!panels_end(a.shape(-2), enc.target().policy)) {
+  if (uint32_t(a.shape(-2)) > lu_rows(enc.caps())) {
     return run_on_cpu(*this, inputs, outputs);
   }
   auto& lu = outputs[0];
   alloc_by_columns(lu);
   alloc_by_rows(outputs[1]);
   alloc_by_rows(outputs[2]);
-  copy_by_columns(a, lu, enc);
-  array perm = enc.temporary(outputs[2].shape(), uint32);
-  factor_lu(matrices(lu, enc), outputs[1], perm, enc);
-  InvertArgs args{uint32_t(a.shape(-2)), perm.size() / a.shape(-2)};
-  enc.dispatch(
-      InvertVariant{needs_large_index(perm)},
-      {perm},
-      {outputs[2]},
-      args,
-      linear(perm.size(), 256));
+  factor_lu(matrices(a, enc), matrices(lu, enc), outputs[1], outputs[2], enc);
 }
 
 // By forward and back substitution with the factors.
@@ -115,14 +106,12 @@ void Inverse::eval_gpu(const std::vector<array>& inputs, array& out) {
   alloc_by_rows(out);
   Matrices x = matrices(out, enc);
   Matrices lu = new_matrices(x.count, x.rows, x.cols, out.dtype(), enc);
-  array factors = lu.of;
-  copy_by_columns(inputs[0], factors, enc);
   int count = static_cast<int>(x.count), n = static_cast<int>(x.rows);
   array pivots = enc.temporary({count, n}, uint32);
-  array perm = enc.temporary({count, n}, uint32);
-  factor_lu(lu, pivots, perm, enc);
+  array places = enc.temporary({count, n}, uint32);
+  factor_lu(matrices(inputs[0], enc), lu, pivots, places, enc);
   Matrices y = matrices(enc.temporary({count, n, n}, out.dtype()), enc);
-  solve_triangle({.t = lu, .unit = true}, nullptr, &perm, y, enc);
+  solve_triangle({.t = lu, .unit = true}, nullptr, &places, y, enc);
   solve_triangle({.t = lu, .upper = true}, &y, nullptr, x, enc);
 }
 

@@ -1,16 +1,19 @@
 #include "ops/linalg/plan.h"
 
+#include <algorithm>
+
 namespace mlx::core::vulkan {
 
+uint32_t lu_rows(const Caps& caps) {
+  return 32 * std::min(caps.max_workgroup_size, 512u);
+}
+
 LuPanelVariant lu_panel_variant(Type t, uint32_t rows, const Caps& caps) {
-  LuPanelVariant v{.T = t, .ROWS = 64, .WG_SIZE = 64};
-  if (rows > v.ROWS || v.shared_memory() > caps.shared_memory) {
-    v.ROWS = t == Type::f64 ? 112 : 224;
-    v.WG_SIZE = 256;
+  LuPanelVariant v{.T = t, .ROWS = 1, .WG_SIZE = 64};
+  while (v.ROWS * v.WG_SIZE < rows) {
+    (64 * v.WG_SIZE <= lu_rows(caps) ? v.WG_SIZE : v.ROWS) *= 2;
   }
-  if (rows > v.ROWS || v.shared_memory() > caps.shared_memory) {
-    v.ROWS = 0;
-  }
+  v.WIDE = std::max(64 / linalg_bytes(t) / v.ROWS, 1u); // 16 registers
   return v;
 }
 

@@ -6,7 +6,9 @@
 
 namespace mlx::core::vulkan {
 
-// For a block column of so many rows.
+// For a block column of so many rows. Those of LU with more than lu_rows() take
+// long to compile.
+uint32_t lu_rows(const Caps& caps);
 LuPanelVariant lu_panel_variant(Type t, uint32_t rows, const Caps& caps);
 QrPanelVariant qr_panel_variant(Type t, uint32_t rows, const Caps& caps);
 

@@ -12,15 +12,6 @@ namespace vulkan {
 
 namespace {
 
-void copy_to(const Matrices& from, const Matrices& to, StreamEncoder& enc) {
-  array source = from.view(), target = to.view();
-  copy_strided(
-      enc,
-      source,
-      target,
-      {source.shape(), source.strides(), target.strides()});
-}
-
 // Of the size and type of `like`.
 Matrices identity(const Matrices& like, StreamEncoder& enc) {
   auto& [of, offset, count, rows, cols, strides] = like;
