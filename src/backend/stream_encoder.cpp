@@ -6,11 +6,11 @@
 #include <sstream>
 #include <unordered_map>
 
+#include "backend/data.h"
 #include "mlx/backend/gpu/eval.h"
 #include "mlx/utils.h"
 #include "pipeline/pipeline.h"
 #include "runtime/device.h"
-#include "versions/data.h"
 
 namespace mlx::core::vulkan {
 
