@@ -163,7 +163,7 @@ void StreamEncoder::dispatch_bytes(
     size_t params_size,
     Grid grid,
     const Work& work,
-    const Descriptor& what) {
+    const Descriptor& descriptor) {
   uint64_t groups = uint64_t(grid.x) * grid.y * grid.z;
   if (groups > UINT32_MAX) {
     too_many_groups(k, inputs, groups);
@@ -182,7 +182,7 @@ void StreamEncoder::dispatch_bytes(
       params_size,
       grid,
       work,
-      what);
+      descriptor);
 }
 
 void StreamEncoder::bring_to_device(const array& a) {
