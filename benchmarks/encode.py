@@ -102,10 +102,10 @@ def main() -> int:
     step = steps(model, args.steps, args.context)
     records = step["records"]
     rows = []
-    for what, value in step.items():
-        unit = "us" if what.endswith(" us") else "count"
+    for quantity, value in step.items():
+        unit = "us" if quantity.endswith(" us") else "count"
         note = f"{value / records:.2f} us per record" if unit == "us" else ""
-        rows.append(report.Row(what.removesuffix(" us"), unit, [value], note=note))
+        rows.append(report.Row(quantity.removesuffix(" us"), unit, [value], note=note))
     return report.finish(args, rows, {}, rows)
 
 

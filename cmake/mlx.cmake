@@ -108,6 +108,27 @@ set_source_files_properties(${mlx_sources} TARGET_DIRECTORY mlx
                             PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
 target_precompile_headers(mlx PRIVATE "${PROJECT_SOURCE_DIR}/src/backend/stream_encoder.h"
                                       <mlx/primitives.h> <mlx/utils.h>)
+# Small files of MLX's that take less time than their headers are compiled together;
+# CMake leaves out those with functions renamed.
+set_target_properties(mlx PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+function(mlxvk_compile_together group folder)
+  list(TRANSFORM ARGN PREPEND "${MLX_SOURCE_DIR}/mlx/${folder}")
+  list(TRANSFORM ARGN APPEND ".cpp")
+  set_property(SOURCE ${ARGN} TARGET_DIRECTORY mlx PROPERTY UNITY_GROUP ${group})
+  set_property(SOURCE "${CMAKE_BINARY_DIR}/mlx/CMakeFiles/mlx.dir/Unity/unity_${group}_cxx.cxx"
+               TARGET_DIRECTORY mlx PROPERTY SKIP_PRECOMPILE_HEADERS ON)
+endfunction()
+mlxvk_compile_together(linalg backend/cpu/ cholesky eig eigh inverse luf qrf svd)
+mlxvk_compile_together(rows backend/cpu/ arg_reduce device_info distributed encoder eval
+                       hadamard logsumexp select softmax threefry)
+mlxvk_compile_together(products backend/cpu/ compiled gemms/cblas gemms/simd_bf16
+                       gemms/simd_fp16 jit_compiler masked_mm matmul)
+mlxvk_compile_together(common backend/common/ broadcasting common compiled reduce slicing utils)
+mlxvk_compile_together(gpu backend/gpu/ copy primitives slicing)
+mlxvk_compile_together(graph "" distributed/distributed distributed/ops distributed/primitives
+                       distributed/utils dtype dtype_utils einsum fft graph_utils memory
+                       random utils)
+
 target_link_options(mlx PRIVATE -Wl,--no-undefined)
 target_link_libraries(mlx PRIVATE $<BUILD_INTERFACE:mlxvk_ranks>
                                   $<BUILD_INTERFACE:mlxvk_msl>

@@ -93,11 +93,11 @@ Translation translate(const Source& source, const Target& target) {
       }
     }
   } catch (const Error& e) {
-    std::string what = e.what();
+    std::string text = e.what();
     fail_at(
         e.place,
-        what.starts_with("[metal_kernel]")
-            ? what
+        text.starts_with("[metal_kernel]")
+            ? text
             : e.message(source.name, source.header, source.body));
   }
 }

@@ -2,8 +2,7 @@
 
 The ladder of docs/dev/architecture.md: a layer includes itself and those before it.
 Those up to ranks are free of MLX. msl/ is a library beside them: it includes itself
-alone, and src/ its public header alone. Headers of src/versions include MLX's alone,
-so that all layers above the runtime may include them.
+alone, and src/ its public header alone.
 """
 
 import argparse
@@ -45,8 +44,6 @@ def problem(layer: str, included: str) -> str:
     if target == "mlx":
         if RUNG[layer] < MLX_RUNG:
             return f"src/{layer} is free of MLX"
-    elif target == "versions" and RUNG[layer] >= MLX_RUNG:
-        return ""
     elif target not in RUNG:
         return 'a header is named by its path under src, as "vk/vk.h"'
     elif target != layer and RUNG[target] >= RUNG[layer]:
@@ -71,11 +68,7 @@ def check(root: Path) -> list[str]:
         for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
             if match := INCLUDE.match(line):
                 included = match[1] or match[2]
-                why = problem(layer, included)
-                if layer == "versions" and path.suffix == ".h":
-                    mlx = included.startswith("mlx/")
-                    why = "" if mlx else "headers of src/versions include MLX's"
-                if why:
+                if why := problem(layer, included):
                     failures.append(f'{relative}:{number}: "{included}": {why}.')
     return failures
 

@@ -82,12 +82,12 @@ def full_table(facts: dict) -> list[str]:
     return lines
 
 
-def table(files: list[dict], what: str) -> str:
-    facts = files[-2 if what == "before" else -1]
-    lines = short_table(facts) if what == "short" else full_table(facts)
+def table(files: list[dict], part: str) -> str:
+    facts = files[-2 if part == "before" else -1]
+    lines = short_table(facts) if part == "short" else full_table(facts)
     said = f"{facts['device']}, driver {facts['driver']}. Weights: {facts['weights']}."
     said += f" {versions(facts)}."
-    if what == "before":  # weights and other engines are those of the newest file
+    if part == "before":  # weights and other engines are those of the newest file
         said = f"mlx-vulkan {facts['engines'][0]['version']}."
     return "\n".join([*lines, "", said]) + "\n"
 

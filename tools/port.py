@@ -40,12 +40,12 @@ class Item:
 
     kind: str
     name: str
-    what: str
+    change: str
     places: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
         places = f"\n      {', '.join(self.places)}" if self.places else ""
-        return f"  [ ] {self.name}: {self.what}{places}"
+        return f"  [ ] {self.name}: {self.change}{places}"
 
 
 def code_of(text: str) -> str:
@@ -263,10 +263,10 @@ def primitives(old: Tree, new: Tree, ours: Ours) -> Iterator[Item]:
         changed = {m: (a.get(m, set()), b.get(m, set())) for m in {*a, *b}}
         changed = {m: c for m, c in changed.items() if c[0] != c[1]}
         if not changed.keys() <= {"state"} or "state" in a and changed:
-            what = "; ".join(difference(*changed[m]) for m in sorted(changed))
+            change = "; ".join(difference(*changed[m]) for m in sorted(changed))
             last = name.rpartition("::")[2]
             where = ours.places(rf"\b{last}::({'|'.join(['eval_gpu', *changed])})")
-            yield Item("primitive", name, what, where)
+            yield Item("primitive", name, change, where)
 
 
 def stubs(old: Tree, new: Tree, ours: Ours) -> Iterator[Item]:
@@ -274,9 +274,9 @@ def stubs(old: Tree, new: Tree, ours: Ours) -> Iterator[Item]:
     for name in sorted(before.keys() | after.keys()):
         was, now = before.get(name, set()), after.get(name, set())
         if was != now:
-            what = difference(was, now) if was and now else "new" if now else "gone"
+            change = difference(was, now) if was and now else "new" if now else "gone"
             where = ours.places(rf"\b{re.escape(name)}\s*\(")
-            yield Item("backend", name, what, where)
+            yield Item("backend", name, change, where)
 
 
 def used(old: Tree, new: Tree, ours: Ours) -> Iterator[Item]:
@@ -302,8 +302,8 @@ def used(old: Tree, new: Tree, ours: Ours) -> Iterator[Item]:
                 body = "its inline definition changed"
                 if ("enum", "") in {(s, "") for s, _ in was}:
                     body = "its enumerators changed"
-                what = "gone" if not now else signatures or body
-                yield Item("declaration", f"{header} {name}", what, where)
+                change = "gone" if not now else signatures or body
+                yield Item("declaration", f"{header} {name}", change, where)
 
 
 def text_of(tree: Tree, file: str, function: str) -> set[tuple[str, str]]:
@@ -334,8 +334,8 @@ def overrides(old: Tree, new: Tree, root: Path) -> Iterator[Item]:
             now = text_of(new, f"{mlx}.cpp", function)
             if was != now:
                 names = {name_of(head) for head, _ in was ^ now}
-                what = f"{', '.join(sorted(names))} changed" if now else "gone"
-                yield Item("override", f"{mlx}.cpp {function}", what, ours)
+                change = f"{', '.join(sorted(names))} changed" if now else "gone"
+                yield Item("override", f"{mlx}.cpp {function}", change, ours)
 
 
 def made(tree: Tree, file: str) -> dict[str, set[str]]:
@@ -357,8 +357,8 @@ def builders(old: Tree, new: Tree, ours: Ours) -> Iterator[Item]:
                 primitive = re.match(r"[\w:]+", min(after[name] | before[name]))
                 last = primitive[0].rpartition("::")[2]
                 where = ours.places(rf"\b{last}::eval_gpu|\({last}[,)]")
-                what = difference(before[name], after[name])
-                yield Item("builder", f"{file} {name}", what, where)
+                change = difference(before[name], after[name])
+                yield Item("builder", f"{file} {name}", change, where)
 
 
 def as_they_are(old: Tree, new: Tree, ours: Ours) -> Iterator[Item]:

@@ -106,9 +106,9 @@ class Llama:
             words = [str(self.model) if w == "MODEL" else w for w in command]
             for row in json.loads(output_of([self.program, *words])):
                 self.version = f"build {row['build_number']} ({row['build_commit']})"
-                what = "decode" if row["n_gen"] else "prompt"
+                phase = "decode" if row["n_gen"] else "prompt"
                 tokens = row["n_depth"] if row["n_gen"] else row["n_prompt"]
-                found[what, tokens] = row["avg_ts"]
+                found[phase, tokens] = row["avg_ts"]
         return found
 
 
@@ -170,10 +170,10 @@ def main() -> None:
         for _ in range(args.rounds):
             loops.append(loop_seconds())
             for engine in competitors:
-                for (what, tokens), speed in engine.measure().items():
-                    row = values.setdefault((NAMES[shape], what, tokens), {})
+                for (phase, tokens), speed in engine.measure().items():
+                    row = values.setdefault((NAMES[shape], phase, tokens), {})
                     row.setdefault(engine.name, []).append(speed)
-                    print(NAMES[shape], what, tokens, engine.name, round(speed, 1))
+                    print(NAMES[shape], phase, tokens, engine.name, round(speed, 1))
                     sys.stdout.flush()
         facts = {
             **device(),
@@ -196,11 +196,11 @@ def main() -> None:
             "rows": [
                 {
                     "model": model,
-                    "what": what,
+                    "what": phase,
                     "tokens": tokens,
                     "values": [three(row[e.name]) for e in competitors],
                 }
-                for (model, what, tokens), row in values.items()
+                for (model, phase, tokens), row in values.items()
             ],
         }
         args.output.parent.mkdir(parents=True, exist_ok=True)

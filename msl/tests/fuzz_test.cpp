@@ -268,19 +268,19 @@ class Expressions {
         return {
             "g<T, 3>(" + of.text + ")", "(call g<T, 3> " + of.form + ")", 12};
       case 4: {
-        auto what = alone("a");
+        auto operand = alone("a");
         return {
-            what.text + "[" + gap() + of.text + "]",
-            "(at " + what.form + " " + of.form + ")",
+            operand.text + "[" + gap() + of.text + "]",
+            "(at " + operand.form + " " + of.form + ")",
             12};
       }
       case 5: {
-        auto what = postfixed(of);
-        return {what.text + ".xy", "(.xy " + what.form + ")", 12};
+        auto operand = postfixed(of);
+        return {operand.text + ".xy", "(.xy " + operand.form + ")", 12};
       }
       case 6: {
-        auto what = postfixed(of);
-        return {what.text + "++", "(" + what.form + " ++)", 12};
+        auto operand = postfixed(of);
+        return {operand.text + "++", "(" + operand.form + " ++)", 12};
       }
       default:
         return {"sizeof(" + of.text + ")", "(sizeof " + of.form + ")", 11};

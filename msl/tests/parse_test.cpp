@@ -374,7 +374,7 @@ namespace {
 constexpr struct {
   const char *header, *body;
   uint32_t line, column;
-  const char* what;
+  const char* message;
 } kWrongPrograms[] = {
     {"",
      "x = 1;\n  y = 2\nz = 3;",
@@ -472,7 +472,7 @@ TEST_CASE("msl: what is said of wrong programs, and of which column") {
       parse(p.header, p.body, kTypes);
       FAIL_CHECK("nothing");
     } catch (const Error& error) {
-      CHECK(error.what() == std::string(p.what));
+      CHECK(error.what() == std::string(p.message));
       CHECK(error.place.line == p.line);
       CHECK(error.place.column == p.column);
     }

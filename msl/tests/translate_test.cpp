@@ -442,11 +442,11 @@ TEST_CASE("msl: simdgroup matrices, and places that methods return") {
 }
 
 TEST_CASE("msl: errors name the line and what to do") {
-  auto says = [](const std::string& body, const std::string& what) {
+  auto says = [](const std::string& body, const std::string& expected) {
     std::string message = refusal(body);
     CAPTURE(message);
     CHECK(message.starts_with("[metal_kernel] k: line "));
-    CHECK(has(message, what));
+    CHECK(has(message, expected));
   };
   says(
       "int a = 1;\ny[0] = nothing + a;",

@@ -11,7 +11,7 @@ namespace {
 
 // Programs as users get them wrong, with the message of each.
 constexpr struct {
-  const char *header, *body, *place, *what;
+  const char *header, *body, *place, *text;
 } wrong_programs[] = {
     {"",
      "uint i = thread_position_in_grid.x\ny[i] = x[i];",
@@ -233,6 +233,6 @@ TEST_CASE("msl: wrong programs of users") {
     std::string message = refusal(p.header, p.body);
     CAPTURE(message);
     CHECK(message.starts_with(std::string("[metal_kernel] k: ") + p.place));
-    CHECK(message.ends_with(std::string("`: ") + p.what));
+    CHECK(message.ends_with(std::string("`: ") + p.text));
   }
 }

@@ -28,9 +28,9 @@ OWN = re.compile(
 
 
 def add_arguments(parser) -> None:
-    what = parser.add_mutually_exclusive_group()
-    what.add_argument("--clear", action="store_true", help="delete every entry")
-    what.add_argument("--path", action="store_true", help="print only the path")
+    options = parser.add_mutually_exclusive_group()
+    options.add_argument("--clear", action="store_true", help="delete every entry")
+    options.add_argument("--path", action="store_true", help="print only the path")
     actions = parser.add_subparsers(dest="action", metavar="[warm]")
     add_command(actions, "warm", warm)
 
@@ -81,8 +81,8 @@ def run(args) -> int:
                 file.unlink(missing_ok=True)
             print(f"{path}: cleared")
     except OSError as error:
-        what = "cleared" if args.clear else "read"
+        verb = "cleared" if args.clear else "read"
         raise Failed(
-            f"The kernel cache cannot be {what}: {error.filename}: {error.strerror}."
+            f"The kernel cache cannot be {verb}: {error.filename}: {error.strerror}."
         ) from error
     return 0

@@ -36,7 +36,7 @@ def add_arguments(parser) -> None:
         help="write a Chrome/Perfetto trace to this file",
     )
     parser.add_argument(
-        "what",
+        "program",
         nargs="...",
         metavar="TRACE.json | -- PROGRAM",
         help="a trace, or a program and its arguments",
@@ -44,7 +44,7 @@ def add_arguments(parser) -> None:
 
 
 def run(args) -> int:
-    words = words_of(args.what)
+    words = words_of(args.program)
     if not words:
         raise Failed("Give a trace, or `-- PROGRAM ARGUMENTS`.", 2)
     if len(words) == 1 and words[0].endswith(".json"):

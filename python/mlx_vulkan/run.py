@@ -25,12 +25,15 @@ NOT_EXECUTABLE, NOT_FOUND = 126, 127  # as in a shell
 def add_arguments(parser) -> None:
     parser.usage = "%(prog)s [-h] -- PROGRAM [ARGUMENT ...]"
     parser.add_argument(
-        "what", nargs="...", metavar="-- PROGRAM", help="the program and its arguments"
+        "program",
+        nargs="...",
+        metavar="-- PROGRAM",
+        help="the program and its arguments",
     )
 
 
 def run(args) -> int:
-    words = words_of(args.what)
+    words = words_of(args.program)
     if not words:
         raise Failed("Give a program: mlx-vulkan run -- python x.py", 2)
     allocator = native.allocator_path()
@@ -58,9 +61,9 @@ def cannot_run(program: str, error: OSError) -> Failed:
     return Failed(f"{program} cannot be run: {error.strerror}", NOT_EXECUTABLE)
 
 
-def words_of(what: list[str]) -> list[str]:
+def words_of(program: list[str]) -> list[str]:
     """The program and its arguments, without the `--` before them."""
-    return what[1:] if what[:1] == ["--"] else what
+    return program[1:] if program[:1] == ["--"] else program
 
 
 def program_of(words: list[str]) -> tuple[str, list[str]]:

@@ -119,8 +119,8 @@ def exercise(model, config: dict, todo, progress: Callable[[str, int, int], None
     # Which records are of one batch, and can be joined, depends on the layers
     # that were cut away, and on what the host does.
     native.prepare_cuts(True)
-    for index, (what, tokens, drawn) in enumerate(todo):
-        progress(what, index, len(todo))
+    for index, (phase, tokens, drawn) in enumerate(todo):
+        progress(phase, index, len(todo))
         prompt = mx.arange(tokens) % max(1, limit)
         sampler = make_sampler(temp=0.7, top_p=0.9) if drawn else None
         for _ in generate_step(prompt, model, max_tokens=DECODED, sampler=sampler):
@@ -132,7 +132,7 @@ def exercise(model, config: dict, todo, progress: Callable[[str, int, int], None
 
 
 def warm(folder: str, progress: Callable[[str, int, int], None]) -> Result:
-    """Compiles all that the folder's model needs; `progress(what, done, all)`.
+    """Compiles all that the folder's model needs; `progress(phase, done, all)`.
 
     Throws Failed.
     """
@@ -174,8 +174,8 @@ def run(args) -> int:
     with Progress(*columns, console=console, transient=True, disable=hidden) as bar:
         task = bar.add_task("starting", total=None)
 
-        def progress(what: str, done: int, total: int) -> None:
-            bar.update(task, description=what, completed=done, total=total)
+        def progress(phase: str, done: int, total: int) -> None:
+            bar.update(task, description=phase, completed=done, total=total)
 
         result = warm(args.model, progress)
     took, where = f"{result.seconds:.1f} s", native.report()["cache"]["path"]

@@ -25,12 +25,12 @@ Decompositions& decompositions() {
 }
 
 // Counts one, and says so when the name was not seen before.
-void count(const std::string& name, const char* what) {
+void count(const std::string& name, const char* event) {
   auto& d = decompositions();
   counters().decompositions++;
   std::lock_guard lock(d.mutex);
   if (d.calls[name]++ == 0 && config().fallback == FallbackPolicy::Warn) {
-    std::fprintf(stderr, "[vulkan] %s: %s\n", what, name.c_str());
+    std::fprintf(stderr, "[vulkan] %s: %s\n", event, name.c_str());
   }
 }
 

@@ -8,13 +8,13 @@
 #include <mutex>
 #include <vector>
 
+#include "backend/data.h"
 #include "backend/stream_encoder.h"
 #include "mlx/backend/gpu/device_info.h"
 #include "mlx/stream.h"
 #include "ranks/handshake.h"
 #include "ranks/shared_memory.h"
 #include "runtime/device.h"
-#include "versions/data.h"
 #include "vk/config.h"
 #include "vk/launcher.h"
 

@@ -2,7 +2,6 @@
 // another device writes: no property of a device tells.
 #include <atomic>
 #include <chrono>
-#include <cstring>
 #include <thread>
 #include <vector>
 

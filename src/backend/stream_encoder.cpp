@@ -6,11 +6,11 @@
 #include <sstream>
 #include <unordered_map>
 
+#include "backend/data.h"
 #include "mlx/backend/gpu/eval.h"
 #include "mlx/utils.h"
 #include "pipeline/pipeline.h"
 #include "runtime/device.h"
-#include "versions/data.h"
 
 namespace mlx::core::vulkan {
 
@@ -163,7 +163,7 @@ void StreamEncoder::dispatch_bytes(
     size_t params_size,
     Grid grid,
     const Work& work,
-    const Descriptor& what) {
+    const Descriptor& descriptor) {
   uint64_t groups = uint64_t(grid.x) * grid.y * grid.z;
   if (groups > UINT32_MAX) {
     too_many_groups(k, inputs, groups);
@@ -182,7 +182,7 @@ void StreamEncoder::dispatch_bytes(
       params_size,
       grid,
       work,
-      what);
+      descriptor);
 }
 
 void StreamEncoder::bring_to_device(const array& a) {

@@ -109,7 +109,7 @@ class StreamEncoder {
   // threads compile the kernel at its first use. If that fails, its batch fails
   // with the compiler's message and the variant, and the next dispatch throws
   // the same as std::runtime_error. Give `work` for kernels that compute much
-  // for each byte, or that read few bytes of their operands. `what` lets
+  // for each byte, or that read few bytes of their operands. `descriptor` lets
   // runtime/rewrite.h join the dispatch with its neighbours.
   template <KernelVariant V, typename Args>
   requires Takes<V, Args>
@@ -120,10 +120,10 @@ class StreamEncoder {
       const Args& args,
       Grid grid,
       const Work& work = {},
-      const Descriptor& what = {}) {
+      const Descriptor& descriptor = {}) {
     const Kernel& kernel = pipelines().get(variant);
     dispatch_bytes(
-        kernel, inputs, outputs, &args, sizeof args, grid, work, what);
+        kernel, inputs, outputs, &args, sizeof args, grid, work, descriptor);
   }
   // dispatch() of operands that are bound.
   template <KernelVariant V, typename Args>
@@ -153,9 +153,10 @@ class StreamEncoder {
       const Args& args,
       Grid grid,
       const Work& work = {},
-      const Descriptor& what = {}) {
+      const Descriptor& descriptor = {}) {
     static_assert(std::is_trivially_copyable_v<Args>);
-    dispatch_bytes(k, inputs, outputs, &args, sizeof args, grid, work, what);
+    dispatch_bytes(
+        k, inputs, outputs, &args, sizeof args, grid, work, descriptor);
   }
   void dispatch_bytes(
       const Kernel& k,
@@ -165,7 +166,7 @@ class StreamEncoder {
       size_t params_size,
       Grid grid,
       const Work& work = {},
-      const Descriptor& what = {});
+      const Descriptor& descriptor = {});
 
   // For kernels that write a part of an array and keep the rest: uploads the
   // array. Otherwise a range that is only written counts as written whole, and

@@ -58,9 +58,9 @@ constexpr std::pair<TensorType, Dtype> plain_types[] = {
     {TensorType::i16, int16},
     {TensorType::i32, int32}};
 
-[[noreturn]] inline void fail(const std::string& what) {
+[[noreturn]] inline void fail(const std::string& message) {
   throw std::runtime_error(
-      "[load_gguf] " + what + ". The file may be incomplete or corrupt.");
+      "[load_gguf] " + message + ". The file may be incomplete or corrupt.");
 }
 
 // Calls f(value of the number's C++ type, its dtype). GGUF's float64 becomes

@@ -240,12 +240,12 @@ void Compiled::eval_gpu(
   std::vector<Operand> writes(outputs.begin(), outputs.end());
   if (dense) {
     uint64_t n = outputs[0].data_size();
-    Descriptor what;
+    Descriptor descriptor;
     if (fused.gate) {
-      what = *fused.gate;
+      descriptor = *fused.gate;
     }
     return enc.dispatch(
-        *kernel, reads, writes, n, dense_grid(n, form), {}, what);
+        *kernel, reads, writes, n, dense_grid(n, form), {}, descriptor);
   }
   // The first strides are the output's.
   auto* launch =

@@ -21,22 +21,22 @@ void binary_op(
   vulkan::BinaryVariant variant{
       .IN = vulkan::type_of(a), .OUT = vulkan::type_of(out), .OP = op};
   bool dense = layout != BinaryOpType::General;
-  vulkan::Descriptor what;
+  vulkan::Descriptor record;
   if (known != Known::No && issubdtype(out.dtype(), floating) &&
       out.dtype() != float64) {
     // Whether both operands have all items.
     bool whole = layout == BinaryOpType::VectorVector;
     if (known != Known::Add) {
-      what = whole ? what : vulkan::per_row(a, b, known == Known::Divide);
+      record = whole ? record : vulkan::per_row(a, b, known == Known::Divide);
     } else if (out.ndim() >= vulkan::MaskRecord::axes - 1) {
       bool first = a.data_shared_ptr() == out.data_shared_ptr();
-      what = vulkan::mask_record(
+      record = vulkan::mask_record(
           first ? b : a, first ? 1 : 0, first ? a : b, out, true);
     } else if (whole) {
-      what = vulkan::AddRecord{variant.OUT};
+      record = vulkan::AddRecord{variant.OUT};
     }
   }
-  vulkan::run_elementwise<2>(variant, {a, b}, {out}, dense, s, what);
+  vulkan::run_elementwise<2>(variant, {a, b}, {out}, dense, s, record);
 }
 
 } // namespace vulkan

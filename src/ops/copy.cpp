@@ -161,7 +161,7 @@ void launch(
     const CopyVariant& variant,
     const OperandList& reads,
     const Operand& dst,
-    const Descriptor& what) {
+    const Descriptor& descriptor) {
   int64_t count = elements(collapsed.shape);
   with_index(variant.NDIM, variant.LARGE, [&]<int NDIM, typename Index>() {
     CopyArgs<NDIM, Index> args{};
@@ -182,7 +182,7 @@ void launch(
         args,
         linear(count, 256),
         {.bytes = count * item},
-        what);
+        descriptor);
   });
 }
 
@@ -203,9 +203,9 @@ void copy_strided(
   Operand dst =
       operand(out, move.shape, move.out_strides, move.out_offset, dyn_out);
   bool raw = !reduce && same_bits(in.dtype(), out.dtype());
-  Descriptor what;
+  Descriptor descriptor;
   if (raw && !dyn_in && !dyn_out) {
-    what = copy_record(move, out.itemsize());
+    descriptor = copy_record(move, out.itemsize());
   }
   CollapsedCopy collapsed{
       std::move(move.shape),
@@ -234,7 +234,7 @@ void copy_strided(
       reads.add(*offset);
     }
   }
-  launch(enc, collapsed, variant, reads, dst, what);
+  launch(enc, collapsed, variant, reads, dst, descriptor);
 }
 
 } // namespace vulkan

@@ -63,7 +63,7 @@ void run_elementwise(
     std::initializer_list<Operand> out,
     bool dense,
     Stream s,
-    const Descriptor& what = {}) {
+    const Descriptor& descriptor = {}) {
   const array& first = *out.begin()->a;
   if (first.size() == 0) {
     return;
@@ -91,8 +91,8 @@ void run_elementwise(
       bytes = std::max(bytes, o.a->itemsize());
     }
     variant.FORM = dense_form(items.n, fours, bytes);
-    return enc.dispatch(
-        variant, in, out, items, dense_grid(items.n, variant.FORM), {}, what);
+    Grid grid = dense_grid(items.n, variant.FORM);
+    return enc.dispatch(variant, in, out, items, grid, {}, descriptor);
   }
   Shape shape = first.shape();
   std::array<Strides, N> strides;
@@ -117,7 +117,7 @@ void run_elementwise(
         items,
         strided_grid(items.rows, items.last),
         {.bytes = item * first.size()},
-        what);
+        descriptor);
   };
   variant_ndim(shape.size(), variant.OP) <= 4
       ? launch.template operator()<4>(FORM_STRIDED)

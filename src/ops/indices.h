@@ -199,9 +199,9 @@ void dispatch_along_axis(
     args.ndim = shape.size();
     args.index_size = index.shape(axis);
     args.axis_size = target.shape(axis);
-    Descriptor what;
+    Descriptor descriptor;
     if constexpr (UPDATES == 0) {
-      what = take_of(args, v.I, src);
+      descriptor = take_of(args, v.I, src);
     }
     auto grid = linear(args.count, 256);
     enc.dispatch(
@@ -211,7 +211,7 @@ void dispatch_along_axis(
         args,
         grid,
         scattered(args.count, src, dst),
-        what);
+        descriptor);
   });
 }
 

@@ -105,15 +105,15 @@ void RoPE::eval_gpu(
       .FORWARD = forward_,
       .LARGE = beyond_32_bits(std::max(high, -low), x.itemsize()) ||
           needs_large_index(out)};
-  Descriptor what;
+  Descriptor record;
   if (forward_ && !v.LARGE) {
-    what = RopeRecord{v.T, traditional_, freqs, heads_of(p, x.itemsize())};
+    record = RopeRecord{v.T, traditional_, freqs, heads_of(p, x.itemsize())};
   }
   FewOperands reads{x, offset};
   if (freqs) {
     reads.add(inputs[2]);
   }
-  enc.dispatch(v, reads, {out}, p, linear(invocations, 128), {}, what);
+  enc.dispatch(v, reads, {out}, p, linear(invocations, 128), {}, record);
 }
 
 } // namespace mlx::core::fast

@@ -12,12 +12,12 @@ void Select::eval_gpu(const std::vector<array>& inputs, array& out) {
   vulkan::TernaryVariant variant{
       .C = vulkan::type_of(a), .T = vulkan::type_of(out), .OP = name()};
   bool dense = layout != TernaryOpType::General;
-  vulkan::Descriptor what;
+  vulkan::Descriptor mask;
   if (c.data_size() == 1 && a.dtype() == bool_ &&
       issubdtype(out.dtype(), floating) && out.dtype() != float64) {
-    what = vulkan::mask_record(a, 0, b, out, false);
+    mask = vulkan::mask_record(a, 0, b, out, false);
   }
-  vulkan::run_elementwise<3>(variant, {a, b, c}, {out}, dense, stream(), what);
+  vulkan::run_elementwise<3>(variant, {a, b, c}, {out}, dense, stream(), mask);
 }
 
 } // namespace mlx::core

@@ -51,7 +51,7 @@ void check_kernel_name(const std::string& name) {
 
 void check_name(
     const std::string& title,
-    const char* what,
+    const char* kind,
     const std::string& name) {
   auto letter = [](char c) {
     return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -63,7 +63,7 @@ void check_name(
       });
   if (!word) {
     throw std::invalid_argument(
-        title + "the " + what + " `" + name +
+        title + "the " + kind + " `" + name +
         "` needs a name of letters, digits and _, as the source has it.");
   }
 }

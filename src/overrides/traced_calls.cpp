@@ -104,14 +104,14 @@ void begin(const array& keys, Stream stream) {
 //           not hold
 //   forget  () [step] -> nothing
 std::vector<array> call(
-    const std::string& what,
+    const std::string& call,
     const std::vector<array>& inputs,
     const std::vector<Shape>& shapes,
     const std::vector<Dtype>& types,
     const Scalars& scalars,
     Stream stream) {
   auto integer = [&](size_t i) { return std::get<int>(scalars.at(i)); };
-  if (what == "run") {
+  if (call == "run") {
     auto step = steps().find(integer(0));
     Positions at;
     for (size_t i = 1; i < scalars.size(); ++i) {
@@ -119,31 +119,31 @@ std::vector<array> call(
     }
     return step ? step->run(inputs, at, stream) : std::vector<array>{};
   }
-  if (what == "record") {
+  if (call == "record") {
     if (stream.device != mlx::core::Device::gpu) {
       throw std::invalid_argument("[traced step] The stream is not a GPU's.");
     }
     auto step = std::make_shared<TracedStep>(inputs, integer(0), stream);
     return {array(steps().add(std::move(step)), int32)};
   }
-  if (what == "watch") {
+  if (call == "watch") {
     auto step = steps().find(integer(0));
     auto objects = addresses(scalars, 2);
     bool can = step && objects.size() == inputs.size() &&
         step->watch(inputs, objects.data(), integer(1));
     return {array(can)};
   }
-  if (what == "begin") {
+  if (call == "begin") {
     begin(inputs.at(0), stream);
     return {};
   }
-  if (what == "forget") {
+  if (call == "forget") {
     steps().remove(integer(0));
     return {};
   }
   auto shape = shapes.empty() ? Shape{} : shapes[0];
   auto type = types.empty() ? int32 : types[0];
-  return {late(what, inputs, scalars, shape, type, stream)};
+  return {late(call, inputs, scalars, shape, type, stream)};
 }
 
 } // namespace

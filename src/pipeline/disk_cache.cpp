@@ -154,12 +154,12 @@ fs::path DiskCache::path_of(std::string_view name) const {
   return folder_ / (std::string(name) + std::string(extension));
 }
 
-void DiskCache::log(const char* what, const fs::path& path) {
+void DiskCache::log(const char* event, const fs::path& path) {
   if (config().debug_cache && !logged_.exchange(true)) {
     std::fprintf(
         stderr,
         "[mlx-vulkan] kernel cache: %s %s (%s)\n",
-        what,
+        event,
         path.c_str(),
         std::strerror(errno));
   }

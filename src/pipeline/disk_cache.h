@@ -72,7 +72,7 @@ class DiskCache {
   bool write_entry(std::string_view name, std::span<const std::byte> bytes);
   // Reason why nothing can be written, or empty.
   std::string try_to_write() const;
-  void log(const char* what, const std::filesystem::path& path);
+  void log(const char* event, const std::filesystem::path& path);
 
   std::filesystem::path folder_;
   std::string refused_; // reason

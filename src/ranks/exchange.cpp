@@ -95,9 +95,9 @@ class Pieces {
     return {number, args};
   }
 
-  void add(const Piece& piece, Act act, uint32_t what) {
+  void add(const Piece& piece, Act act, uint32_t steps) {
     auto args = piece.args;
-    args.steps = what;
+    args.steps = steps;
     TransferPlan plan{
         e_.name,
         kind_of(e_.kind, e_.variant.T),

@@ -57,8 +57,8 @@ uint64_t kind_of(const Rendezvous& m) {
   return uint64_t(m.plan.kind) << 1 | (m.act == Act::Meet);
 }
 
-std::string describe(const char* what, uint64_t bytes, uint64_t first = 0) {
-  auto text = std::string(what) + " of " + std::to_string(bytes) + " bytes";
+std::string describe(const char* name, uint64_t bytes, uint64_t first = 0) {
+  auto text = std::string(name) + " of " + std::to_string(bytes) + " bytes";
   return first ? text + " (byte " + std::to_string(first) + ")" : text;
 }
 
@@ -181,7 +181,7 @@ bool HostGroup::agree(const Rendezvous& m, uint32_t other) {
       "Ranks must call the same operations in the same order with the same "
       "shapes and dtypes, but rank " +
       std::to_string(sizes_.rank) + " is at " +
-      describe(m.plan.what, m.plan.bytes, m.plan.first) + " where rank " +
+      describe(m.plan.name, m.plan.bytes, m.plan.first) + " where rank " +
       std::to_string(other) + " is at " +
       describe(same ? "one" : "another operation or dtype,", d.bytes, d.first));
   return false;
@@ -377,12 +377,12 @@ std::string HostGroup::waits_for(const Hold& hold) {
   other = other < sizes_.ranks ? other : sizes_.rank; // held for one before it
   if (other == sizes_.rank) {
     return "[mlx-vulkan] rank " + std::to_string(other) +
-        " has much to do before " + describe(m.plan.what, m.plan.bytes) + ".";
+        " has much to do before " + describe(m.plan.name, m.plan.bytes) + ".";
   }
   return "[mlx-vulkan] rank " + std::to_string(sizes_.rank) +
       " waits for rank " + std::to_string(other) + " (process " +
       std::to_string(processes_[other]) + ") with " +
-      describe(m.plan.what, m.plan.bytes) + ".";
+      describe(m.plan.name, m.plan.bytes) + ".";
 }
 
 } // namespace mlx::core::vulkan

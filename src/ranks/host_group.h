@@ -48,7 +48,7 @@ enum class Act : uint8_t { Meet, Give, Take, Send, Receive };
 
 // Parameters of an exchange, which must be equal on all ranks.
 struct TransferPlan {
-  const char* what = ""; // a string literal, for messages
+  const char* name = ""; // a string literal, for messages
   uint32_t kind = 0; // operation and type
   uint64_t bytes = 0; // size of a rank's array
   uint64_t first = 0; // first byte of this piece

@@ -63,7 +63,7 @@ struct Record {
   VkBuffer src = VK_NULL_HANDLE, dst = VK_NULL_HANDLE;
   uint64_t src_offset = 0, dst_offset = 0;
   uint64_t copy_size = 0;
-  Descriptor what;
+  Descriptor descriptor;
   alignas(8) std::byte pushed[max_push_bytes];
 };
 

@@ -73,7 +73,7 @@ void Encoder::dispatch(
     size_t params_size,
     Grid grid,
     const Work& work,
-    const Descriptor& what) {
+    const Descriptor& descriptor) {
   if (grid.x == 0 || grid.y == 0 || grid.z == 0) {
     return;
   }
@@ -138,9 +138,9 @@ void Encoder::dispatch(
   r.first_access = static_cast<uint32_t>(first);
   r.access_count = static_cast<uint32_t>(accesses.size() - first);
   if (joins_ && parts == 1 && r.access_count == count) {
-    r.what = what;
+    r.descriptor = descriptor;
   }
-  if (r.what.index() == 0) { // nothing replaces it
+  if (r.descriptor.index() == 0) { // nothing replaces it
     device_.pipelines().start(*used);
   }
 }

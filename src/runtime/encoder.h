@@ -39,7 +39,7 @@ class Encoder {
 
   // Appends a dispatch. Its argument block is the addresses of `reads`, those
   // of `writes`, then `params`. A dispatch that is expected to take longer than
-  // a submission may runs in parts. `what` describes it for rewrite.h.
+  // a submission may runs in parts. `descriptor` describes it for rewrite.h.
   void dispatch(
       const Kernel& kernel,
       std::span<const Binding> reads,
@@ -48,7 +48,7 @@ class Encoder {
       size_t params_size,
       Grid grid,
       const Work& work = {},
-      const Descriptor& what = {});
+      const Descriptor& descriptor = {});
 
   // Uploads the whole buffer, for later records that overwrite only a part of
   // the range that they declare as written. No-op where both sides are one.

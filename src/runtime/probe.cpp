@@ -245,19 +245,19 @@ const char* imprecise(Device& device) {
 
 // Gives bf16 matrices up, with a line on stderr, unless they are precise.
 void check_precision(Device& device, Caps& caps) {
-  const char* what = "anything"; // where the probe does not compile
+  const char* wrong = "anything"; // where the probe does not compile
   caps.coopmat_bf16 = passes([&] {
-    what = imprecise(device);
-    return !what;
+    wrong = imprecise(device);
+    return !wrong;
   });
-  if (what) {
+  if (wrong) {
     std::fprintf(
         stderr,
         "[mlx-vulkan] %s with %s: bf16 matrices are off, since they do not add "
         "up %s precisely.\n",
         caps.name.c_str(),
         caps.driver.c_str(),
-        what);
+        wrong);
   }
 }
 

@@ -104,18 +104,18 @@ void Profiler::recorded(double begin, double end, size_t records) {
   }
 }
 
-void Profiler::kernel(Profiled what, double begin, double end) {
+void Profiler::kernel(Profiled record, double begin, double end) {
   std::lock_guard lock(mutex_);
-  auto& row = rows_[what.name];
+  auto& row = rows_[record.name];
   row.calls++;
-  row.bytes += what.bytes;
+  row.bytes += record.bytes;
   row.seconds += end - begin;
   if (trace_ && events_.size() < max_events) {
     if (gpu_epoch_ < 0) {
       gpu_epoch_ = begin - seconds(); // the clocks differ by a constant
     }
     events_.push_back(
-        {std::move(what), 2, begin - gpu_epoch_, end - gpu_epoch_});
+        {std::move(record), 2, begin - gpu_epoch_, end - gpu_epoch_});
   }
 }
 
@@ -132,16 +132,16 @@ void Profiler::write_trace() const {
   }
   for (const auto& e : events_) {
     trace.push_back(
-        {{"name", e.what.name},
+        {{"name", e.record.name},
          {"ph", "X"},
          {"pid", 1},
          {"tid", e.track},
          {"ts", e.begin * 1e6},
          {"dur", (e.end - e.begin) * 1e6},
          {"args",
-          {{"bytes", e.what.bytes},
-           {"flops", e.what.flops},
-           {"matrix_units", e.what.matrix_units}}}});
+          {{"bytes", e.record.bytes},
+           {"flops", e.record.flops},
+           {"matrix_units", e.record.matrix_units}}}});
   }
   std::ofstream file(config().profile);
   file << nlohmann::json{{"traceEvents", std::move(trace)}};

@@ -53,7 +53,7 @@ class Profiler {
 
   void encoded(const Batch& batch);
   // `begin` and `end` are seconds on the device's clock.
-  void kernel(Profiled what, double begin, double end);
+  void kernel(Profiled record, double begin, double end);
   void recorded(double cpu_begin, double cpu_end, size_t records);
 
   // Prints the table or writes the trace; called once, at shutdown.
@@ -67,7 +67,7 @@ class Profiler {
     double seconds = 0;
   };
   struct Event {
-    Profiled what;
+    Profiled record;
     int track;
     double begin, end;
   };

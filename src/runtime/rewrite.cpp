@@ -80,7 +80,7 @@ void trace(const Records& p, std::span<const Edge> edges, uint32_t* nodes) {
     *++to = none;
     for (uint32_t i = from; from != none && i-- > 0 && i + window >= from;) {
       int8_t operand;
-      if (p.records[i].what.index() == e.kind &&
+      if (p.records[i].descriptor.index() == e.kind &&
           links(p, e, from, i, operand)) {
         *to = i;
         break;
@@ -362,7 +362,7 @@ void Program::match() {
   for (uint32_t i = 0; i < records.size(); ++i) {
     nodes_[i].group = none;
     nodes_[i].place = i;
-    size_t kind = records[i].what.index();
+    size_t kind = records[i].descriptor.index();
     if (kind != 0) {
       for (auto& pattern : patterns[kind]) {
         if (apply(pattern, i)) {

@@ -128,8 +128,8 @@ struct Records {
     return address(record, records[record].access_count - 1);
   }
   template <typename R>
-  const R& what(uint32_t record) const {
-    return *std::get_if<R>(&records[record].what);
+  const R& record(uint32_t record) const {
+    return *std::get_if<R>(&records[record].descriptor);
   }
   // The parameters of a descriptor R.
   template <typename R>
@@ -139,14 +139,14 @@ struct Records {
   // What the record does to heads; null if it does nothing to them.
   const Heads* heads(uint32_t record) const {
     return std::visit(
-        [](auto& what) -> const Heads* {
-          if constexpr (requires { what.heads; }) {
-            return &what.heads;
+        [](auto& descriptor) -> const Heads* {
+          if constexpr (requires { descriptor.heads; }) {
+            return &descriptor.heads;
           } else {
             return nullptr;
           }
         },
-        records[record].what);
+        records[record].descriptor);
   }
   // Where its heads begin: in its first operand, or in its output.
   uint64_t heads_at(uint32_t record, Heads::Side side) const {
@@ -180,7 +180,7 @@ template <typename R>
 uint32_t find_maker(const Records& p, const Access& range) {
   auto end = static_cast<uint32_t>(p.records.size());
   for (uint32_t i = end; i-- > 0 && i + window >= end;) {
-    if (std::holds_alternative<R>(p.records[i].what) &&
+    if (std::holds_alternative<R>(p.records[i].descriptor) &&
         same_range(p.output(i), range)) {
       return i;
     }
@@ -358,8 +358,8 @@ struct Match {
 
   // The descriptor of node 0.
   template <typename R>
-  const R& what() const {
-    return p.what<R>(nodes[0]);
+  const R& record() const {
+    return p.record<R>(nodes[0]);
   }
   template <typename T>
   T& parts() {

@@ -14,9 +14,9 @@ bool in_place(const Records& b, uint32_t record, int i, const Access& range) {
 
 // Whether a record is q times a number, made for the scores alone.
 bool scales(const Records& b, uint32_t record, const ScoresRecord& scores) {
-  auto& what = b.what<PerRowRecord>(record);
-  return scores.last_use && !what.divides && what.rows == 1 &&
-      what.type == scores.type;
+  auto& scale = b.record<PerRowRecord>(record);
+  return scores.last_use && !scale.divides && scale.rows == 1 &&
+      scale.type == scores.type;
 }
 
 } // namespace
@@ -35,12 +35,12 @@ AttentionRecords find_attention(const Records& b, const Access& weights) {
   }
   bool masked = mask != none && mask > scores;
   if (masked &&
-      !in_place(b, mask, 1 - b.what<MaskRecord>(mask).mask, weights)) {
+      !in_place(b, mask, 1 - b.record<MaskRecord>(mask).mask, weights)) {
     count_missed(rule_of(Q::name), Miss::Form);
     return {};
   }
   AttentionRecords found{none, scores, masked ? mask : none, softmax};
-  if (scale != none && scales(b, scale, b.what<ScoresRecord>(scores))) {
+  if (scale != none && scales(b, scale, b.record<ScoresRecord>(scores))) {
     found.scale = scale;
     if (may_run_last(b, found.all())) {
       return found;

@@ -52,7 +52,7 @@ struct Writer {
   }
 };
 
-void write_what(Descriptor what, std::ostream& out) {
+void write_descriptor(Descriptor descriptor, std::ostream& out) {
   std::visit(
       [&]<typename R>(R& r) {
         if constexpr (std::is_same_v<R, std::monostate>) {
@@ -62,7 +62,7 @@ void write_what(Descriptor what, std::ostream& out) {
           r.fields(Writer{out});
         }
       },
-      what);
+      descriptor);
 }
 
 // Words of an argument block in hexadecimal, zeros as their count: "1f 3*0".
@@ -99,8 +99,8 @@ SelectLog::SelectLog(
   for (auto& r : records) {
     std::ostringstream out;
     auto* args = r.args_in_memory ? arguments.data() + r.args_offset : r.pushed;
-    bool known = r.what.index() != 0;
-    write_what(r.what, out);
+    bool known = r.descriptor.index() != 0;
+    write_descriptor(r.descriptor, out);
     out << " |";
     for (uint32_t i = 0; i < r.access_count; ++i) {
       auto& a = accesses[r.first_access + i];
@@ -148,7 +148,7 @@ std::string SelectLog::text(const std::vector<Record>& records) const {
   for (size_t i = 0; i < nodes_.size(); ++i) {
     auto& n = nodes_[i];
     const Kernel* kernel = run[n.place]->kernel;
-    out << i << ' ' << n.what << " | " << n.place << ' '
+    out << i << ' ' << n.descriptor << " | " << n.place << ' '
         << (kernel ? kernel->name : "copy") << " |" << n.why << '\n';
   }
   return out.str();

@@ -58,7 +58,7 @@ class SelectLog {
 
  private:
   struct Node {
-    std::string what; // up to its operands and arguments
+    std::string descriptor; // up to its operands and arguments
     uint32_t place;
     std::string why;
   };

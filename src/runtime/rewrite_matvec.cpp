@@ -80,7 +80,7 @@ void begin(Match& m, const RowsVariant& v) {
 } // namespace
 
 Verdict Products::first(Match& m) {
-  begin(m, m.what<ProductRecord>().variant);
+  begin(m, m.record<ProductRecord>().variant);
   return Verdict::Yes;
 }
 
@@ -92,7 +92,7 @@ Verdict Products::sibling(Match& m) {
       (q.M != 1 && first.x_row != q.x_row)) {
     return Verdict::No;
   }
-  auto& variant = m.what<ProductRecord>().variant;
+  auto& variant = m.record<ProductRecord>().variant;
   auto several = beside(m.changed.variant, variant, q.N > first.N);
   if (g.gate != none || g.set_count == MAX_SETS || !several) {
     return Verdict::Form;
@@ -112,7 +112,7 @@ Verdict Products::residual(Match& m) {
     return Verdict::No;
   }
   if (g.gate != none || set->adder != none ||
-      type_of(m.changed) != m.what<AddRecord>().type) {
+      type_of(m.changed) != m.record<AddRecord>().type) {
     return Verdict::Form;
   }
   set->adder = m.nodes[0];
@@ -121,15 +121,15 @@ Verdict Products::residual(Match& m) {
 }
 
 Verdict Products::gated(Match& m) {
-  auto& what = m.what<GateRecord>();
+  auto& gate = m.record<GateRecord>();
   auto& g = m.parts<Products>();
-  auto variant = gated_product(m.changed.variant, what.gate);
+  auto variant = gated_product(m.changed.variant, gate.gate);
   if (g.set_count != 2 || g.gate != none || g.sets[0].adder != none ||
-      g.sets[1].adder != none || type_of(m.changed) != what.type || !variant) {
+      g.sets[1].adder != none || type_of(m.changed) != gate.type || !variant) {
     return Verdict::Form;
   }
   g.gate = m.nodes[0];
-  g.gate_set = g.sets[0].product == m.nodes[1 + what.operand] ? 0 : 1;
+  g.gate_set = g.sets[0].product == m.nodes[1 + gate.operand] ? 0 : 1;
   m.changed.variant = *variant;
   return Verdict::Yes;
 }
@@ -137,8 +137,8 @@ Verdict Products::gated(Match& m) {
 // Joins a norm and the product of its output.
 Verdict Products::normed(Match& m) {
   uint32_t n = m.nodes[1];
-  auto& found = m.p.what<NormRecord>(n);
-  auto* v = std::get_if<QmvVariant>(&m.what<ProductRecord>().variant);
+  auto& found = m.p.record<NormRecord>(n);
+  auto* v = std::get_if<QmvVariant>(&m.record<ProductRecord>().variant);
   if (!v) { // a product of many rows
     return Verdict::Form;
   }
@@ -176,7 +176,7 @@ void Products::build(const Program& p, const Group& g, UseBlock use) const {
     }
     MatvecSet& m = args.sets[s];
     using R = ProductRecord;
-    bool has_side = p.what<R>(i).has_side();
+    bool has_side = p.record<R>(i).has_side();
     m = {
         p.address(i, R::W),
         p.address(i, R::Scales),
@@ -194,7 +194,8 @@ void Products::build(const Program& p, const Group& g, UseBlock use) const {
     using R = NormRecord;
     auto rows = p.args<R>(norm);
     args.x = p.address(norm, R::X);
-    args.norm_weight = p.what<R>(norm).weight ? p.address(norm, R::Weight) : 0;
+    args.norm_weight =
+        p.record<R>(norm).weight ? p.address(norm, R::Weight) : 0;
     args.normed = p.output_address(norm);
     args.eps = rows.eps;
     args.inverse_n = rows.inverse_n;

@@ -12,13 +12,13 @@ constexpr int most_axes = 2; // of indices
 // The operands of a product by index; its indices have one axis or two.
 ExpertSet set_of(const Program& p, uint32_t record, const ProductStack& s) {
   using R = GatheredRecord;
-  auto& what = p.what<R>(record);
+  auto& r = p.record<R>(record);
   ExpertSet set{
       p.address(record, R::W),
       p.address(record, R::Scales),
-      what.has_side() ? p.address(record, R::Side) : 0,
-      p.address(record, what.lhs()),
-      p.address(record, what.rhs())};
+      r.has_side() ? p.address(record, R::Side) : 0,
+      p.address(record, r.lhs()),
+      p.address(record, r.rhs())};
   set.y = p.output_address(record);
   set.inner = 1;
   set.w_matrices = s.w_matrices;
@@ -40,8 +40,8 @@ uint64_t first_of(const Program& p, const Router& r, uint32_t take) {
 
 // Joins the router's softmax and the sort of its output.
 Verdict Router::order(Match& m) {
-  auto& sort = m.what<ArgSortRecord>();
-  auto& [v, rows, n] = m.p.what<SoftmaxRecord>(m.nodes[1]);
+  auto& sort = m.record<ArgSortRecord>();
+  auto& [v, rows, n] = m.p.record<SoftmaxRecord>(m.nodes[1]);
   if (sort.type != v.T || sort.rows != rows || sort.n != n) {
     return Verdict::No;
   }
@@ -54,9 +54,9 @@ Verdict Router::order(Match& m) {
 }
 
 Verdict Router::choice(Match& m) {
-  auto& t = m.what<TakeRecord>();
+  auto& t = m.record<TakeRecord>();
   auto& r = m.parts<Router>();
-  auto& [v, rows, n] = m.p.what<SoftmaxRecord>(r.softmax);
+  auto& [v, rows, n] = m.p.record<SoftmaxRecord>(r.softmax);
   uint64_t first = first_of(m.p, r, m.nodes[0]);
   if (r.take != none || first >= n || t.k > n - first ||
       t.item != size_of(v.T) || t.rows != rows || t.n != n ||
@@ -68,11 +68,11 @@ Verdict Router::choice(Match& m) {
 }
 
 Verdict Router::total(Match& m) {
-  auto& s = m.what<SumRecord>();
+  auto& s = m.record<SumRecord>();
   auto& r = m.parts<Router>();
-  auto& [v, rows, n] = m.p.what<SoftmaxRecord>(r.softmax);
+  auto& [v, rows, n] = m.p.record<SoftmaxRecord>(r.softmax);
   if (r.sum != none || s.type != v.T || s.rows != rows ||
-      s.extent != m.p.what<TakeRecord>(r.take).k || s.inner != 1) {
+      s.extent != m.p.record<TakeRecord>(r.take).k || s.inner != 1) {
     return Verdict::No;
   }
   r.sum = m.nodes[0];
@@ -80,11 +80,11 @@ Verdict Router::total(Match& m) {
 }
 
 Verdict Router::weights(Match& m) {
-  auto& d = m.what<PerRowRecord>();
+  auto& d = m.record<PerRowRecord>();
   auto& r = m.parts<Router>();
-  auto& [v, rows, n] = m.p.what<SoftmaxRecord>(r.softmax);
+  auto& [v, rows, n] = m.p.record<SoftmaxRecord>(r.softmax);
   if (r.divide != none || !d.divides || d.type != v.T || d.rows != rows ||
-      d.n != m.p.what<TakeRecord>(r.take).k ||
+      d.n != m.p.record<TakeRecord>(r.take).k ||
       m.p.address(m.nodes[0], PerRowRecord::B) != m.p.output_address(r.sum)) {
     return Verdict::No;
   }
@@ -93,10 +93,10 @@ Verdict Router::weights(Match& m) {
 }
 
 Verdict Experts::gated(Match& m) {
-  auto& g = m.what<GateRecord>();
+  auto& g = m.record<GateRecord>();
   uint32_t gate = m.nodes[1 + g.operand], up = m.nodes[2 - g.operand];
-  auto& v = m.p.what<GatheredRecord>(std::min(gate, up)).variant;
-  auto& w = m.p.what<GatheredRecord>(std::max(gate, up)).variant;
+  auto& v = m.p.record<GatheredRecord>(std::min(gate, up)).variant;
+  auto& w = m.p.record<GatheredRecord>(std::max(gate, up)).variant;
   if (g.type != v.T) {
     return Verdict::No;
   }
@@ -118,10 +118,10 @@ Verdict Experts::gated(Match& m) {
 
 // Joins products, their weights (node 1) and their sum (node 0).
 Verdict Experts::combined(Match& m) {
-  auto& s = m.what<SumRecord>();
+  auto& s = m.record<SumRecord>();
   uint32_t scale = m.nodes[1], product = m.nodes[2];
-  auto& weighted = m.p.what<PerRowRecord>(scale);
-  auto& v = m.p.what<GatheredRecord>(product).variant;
+  auto& weighted = m.p.record<PerRowRecord>(scale);
+  auto& v = m.p.record<GatheredRecord>(product).variant;
   auto q = m.p.args<GatheredRecord>(product);
   uint32_t products = q.stack.batch;
   if (weighted.divides || weighted.type != v.T || weighted.rows != products ||
@@ -143,7 +143,7 @@ Verdict Experts::residual(Match& m) {
   auto operands = m.p.of(m.nodes[0]);
   auto& e = m.parts<Experts>();
   auto& v = std::get<ExpertVariant>(m.changed.variant);
-  if (e.adder != none || m.what<AddRecord>().type != v.T ||
+  if (e.adder != none || m.record<AddRecord>().type != v.T ||
       same_range(operands[0], operands[1])) {
     return Verdict::No;
   }
@@ -153,7 +153,7 @@ Verdict Experts::residual(Match& m) {
 }
 
 void Router::build(const Program& p, const Group& g, UseBlock use) const {
-  auto& s = p.what<SoftmaxRecord>(softmax);
+  auto& s = p.record<SoftmaxRecord>(softmax);
   // The kernel's block: addresses, then RouterArgs.
   struct {
     uint64_t x, gates, order, chosen = 0, total = 0, weights = 0;
@@ -166,7 +166,7 @@ void Router::build(const Program& p, const Group& g, UseBlock use) const {
   if (take != none) {
     block.chosen = p.output_address(take);
     block.args.first = static_cast<uint32_t>(first_of(p, *this, take));
-    block.args.k = p.what<TakeRecord>(take).k;
+    block.args.k = p.record<TakeRecord>(take).k;
   }
   if (sum != none) {
     block.total = p.output_address(sum);
@@ -194,7 +194,7 @@ void Experts::build(const Program& p, const Group& g, UseBlock use) const {
     a.sets[1] = set_of(p, up, p.args<GatheredRecord>(up).stack);
     a.gated = p.output_address(gate);
   } else {
-    units = p.what<SumRecord>(sum).rows;
+    units = p.record<SumRecord>(sum).rows;
     a.weights = p.address(scale, PerRowRecord::B);
     a.weighted = p.output_address(scale);
     a.mixed = p.output_address(sum);

@@ -16,16 +16,16 @@ RopeStrides strides(const Heads& h, Heads::Side side) {
 
 // Whether a record accesses its heads four items at a time, or could.
 bool by_fours(const Records& p, uint32_t record, Type t) {
-  auto& what = p.records[record].what;
+  auto& descriptor = p.records[record].descriptor;
   const Heads& h = *p.heads(record);
   uint64_t at = p.heads_at(record, Heads::in) | p.heads_at(record, Heads::out);
   uint32_t items = h.D;
   for (auto& axis : h.axes) {
     items |= axis.in | axis.out;
   }
-  if (auto* norm = std::get_if<NormRecord>(&what); norm && norm->weight) {
+  if (auto* norm = std::get_if<NormRecord>(&descriptor); norm && norm->weight) {
     at |= p.address(record, NormRecord::Weight);
-  } else if (std::holds_alternative<RopeRecord>(what)) {
+  } else if (std::holds_alternative<RopeRecord>(descriptor)) {
     items |= p.args<RopeRecord>(record).half_dims;
   }
   return at % (4 * size_of(t)) == 0 && items % 4 == 0;
@@ -36,7 +36,7 @@ Verdict add(Match& m, Type t, const Chain& c) {
   auto& g = m.parts<HeadChains>();
   auto& v = std::get<RopeCacheVariant>(m.changed.variant);
   uint32_t D = m.p.heads(m.nodes[0])->D;
-  uint32_t lanes = c.norm == none ? 0 : m.p.what<NormRecord>(c.norm).lanes;
+  uint32_t lanes = c.norm == none ? 0 : m.p.record<NormRecord>(c.norm).lanes;
   bool first = g.chain_count == 0;
   bool alike = first ||
       (v.T == t && g.D == D && (!lanes || !g.lanes || lanes == g.lanes));
@@ -56,7 +56,7 @@ Verdict add(Match& m, Type t, const Chain& c) {
 
 // Whether the rotation (node 0) turns just the heads of the norm (node 1).
 bool norms_heads(const Match& m, const RopeRecord& rope) {
-  auto& norm = m.p.what<NormRecord>(m.nodes[1]);
+  auto& norm = m.p.record<NormRecord>(m.nodes[1]);
   Heads h = norm.heads;
   return norm.type == rope.type && h.align(Heads::out, rope.heads, Heads::in) &&
       holds_head(h.D, norm.lanes) &&
@@ -82,28 +82,28 @@ RopePart part_of(const Program& p, const Chain& c) {
   if (c.norm != none) {
     Heads normed = *p.heads(c.norm);
     normed.align(Heads::out, h, Heads::in);
-    auto& what = p.what<NormRecord>(c.norm);
+    auto& norm = p.record<NormRecord>(c.norm);
     auto args = p.args<NormRecord>(c.norm);
     q.normed = q.x;
     q.normed_strides = q.x_strides;
     q.x = p.heads_at(c.norm, Heads::in);
     q.x_strides = strides(normed, Heads::in);
-    q.weight = what.weight ? p.address(c.norm, NormRecord::Weight) : 0;
+    q.weight = norm.weight ? p.address(c.norm, NormRecord::Weight) : 0;
     q.flags |= ROPE_NORMED;
     q.eps = args.eps;
     q.inverse_n = args.inverse_n;
   }
   if (c.rope != none) {
-    auto& what = p.what<RopeRecord>(c.rope);
+    auto& rope = p.record<RopeRecord>(c.rope);
     auto args = p.args<RopeRecord>(c.rope);
     q.y = p.heads_at(c.rope, Heads::out);
     q.y_strides = strides(h, Heads::out);
     q.offset = p.address(c.rope, RopeRecord::Offset);
-    q.freqs = what.freqs ? p.address(c.rope, RopeRecord::Freqs) : 0;
+    q.freqs = rope.freqs ? p.address(c.rope, RopeRecord::Freqs) : 0;
     q.offset_stride = static_cast<int>(args.offset_stride);
     q.freqs_stride = static_cast<int>(args.freqs_stride);
     q.half_dims = args.half_dims;
-    q.flags |= what.traditional ? ROPE_TRADITIONAL : 0;
+    q.flags |= rope.traditional ? ROPE_TRADITIONAL : 0;
     q.scale = args.scale;
     q.log2_base = args.log2_base;
     q.log2_base_low = args.log2_base_low;
@@ -129,7 +129,7 @@ RopePart part_of(const Program& p, const Chain& c) {
 
 // Node 1 is the norm, if the pattern has one.
 Verdict HeadChains::rotated(Match& m) {
-  auto& rope = m.what<RopeRecord>();
+  auto& rope = m.record<RopeRecord>();
   auto& h = rope.heads;
   bool fits = h.D > 0 && h.D <= most_head_dims &&
       m.p.args<RopeRecord>(m.nodes[0]).half_dims > 0 &&
@@ -144,7 +144,7 @@ Verdict HeadChains::rotated(Match& m) {
 Verdict HeadChains::cached(Match& m) {
   auto& g = m.parts<HeadChains>();
   auto& v = std::get<RopeCacheVariant>(m.changed.variant);
-  auto& copy = m.what<CopyRecord>();
+  auto& copy = m.record<CopyRecord>();
   auto* chain = std::find_if(g.chains, g.chains + g.chain_count, [&](auto& c) {
     return c.rope == m.nodes[1];
   });
@@ -161,7 +161,7 @@ Verdict HeadChains::cached(Match& m) {
 // Copies of heads without a norm and a rotation, beside others: v.
 Verdict HeadChains::copied(Match& m) {
   auto& g = m.parts<HeadChains>();
-  auto& copy = m.what<CopyRecord>();
+  auto& copy = m.record<CopyRecord>();
   if (g.chain_count == 0 || copy.heads.D != g.D) {
     return Verdict::No;
   }

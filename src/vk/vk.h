@@ -110,8 +110,8 @@ const char* result_name(VkResult result);
 // A Vulkan call that failed.
 class VkError : public std::runtime_error {
  public:
-  VkError(const std::string& what, VkResult result)
-      : std::runtime_error(what), result(result) {}
+  VkError(const std::string& message, VkResult result)
+      : std::runtime_error(message), result(result) {}
   VkResult result;
 };
 

@@ -85,20 +85,20 @@ def beside(x64, w, full, f, dtype):
     return want, arithmetic + half * 1.01 * (np.abs(want) + arithmetic) + subnormal
 
 
-def check(x, f, n, dtype, rng, what):
+def check(x, f, n, dtype, rng, label):
     w, full = matrix(rng, f, n, x.shape[-1], dtype)
     y = wide(product(x, w, f))
     x64 = wide(x)
     want, tight = beside(x64, w, full, f, dtype)
     worst = np.max(np.abs(y - want) / tight, initial=0)
     if not worst <= 1:
-        sys.exit(f"{what}: {worst} of the bound beside the same bytes")
+        sys.exit(f"{label}: {worst} of the bound beside the same bytes")
     # Beside x itself: an item moves by half of its block's scale at most.
     plain = x64 @ full.T
     loose = 0.5001 * (rounded(x64)[1] @ np.abs(full).T) + tight
     worst = np.max(np.abs(y - plain) / loose, initial=0)
     if not worst <= 1:
-        sys.exit(f"{what}: {worst} of the bound beside x itself")
+        sys.exit(f"{label}: {worst} of the bound beside x itself")
     return np.max(np.abs(want - plain), initial=0)
 
 

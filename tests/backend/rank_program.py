@@ -49,26 +49,26 @@ def exact(x: mx.array) -> np.ndarray:
     return np.array(x)
 
 
-def oracle(what: str, all_x: list[mx.array]) -> np.ndarray:
+def oracle(operation: str, all_x: list[mx.array]) -> np.ndarray:
     x = np.stack([exact(x) for x in all_x])
-    if what == "max":
+    if operation == "max":
         return x.max(0)
-    if what == "min":
+    if operation == "min":
         return x.min(0)
     wide = x.sum(0, dtype=x.dtype if x.dtype.kind in "fc" else None)
     return wide if x.dtype == bool else wide.astype(x.dtype)
 
 
-def check_reduced(what: str, y: mx.array, all_x: list[mx.array]) -> None:
-    want = oracle(what, all_x)
+def check_reduced(operation: str, y: mx.array, all_x: list[mx.array]) -> None:
+    want = oracle(operation, all_x)
     got = exact(y)
     assert got.shape == want.shape, (got.shape, want.shape)
-    if y.dtype in FLOATS and what == "sum":
+    if y.dtype in FLOATS and operation == "sum":
         # Sums in float32, in the ranks' order, and one rounding to the dtype:
         # relative to what is summed.
         scale = np.stack([np.abs(exact(x)) for x in all_x]).sum(0)
         eps = FLOATS[y.dtype] + RANKS * 2.0**-23
-        assert (np.abs(got - want) <= eps * scale).all(), (what, y.dtype, y.size)
+        assert (np.abs(got - want) <= eps * scale).all(), (operation, y.dtype, y.size)
     elif y.dtype == mx.complex64:
         np.testing.assert_allclose(got, want, rtol=1e-6)
     else:
@@ -99,9 +99,9 @@ def reductions() -> None:
                 check_same_on_all(y)
             if size not in (1, 13, 4096) or dtype == mx.complex64:
                 continue
-            for what in ("max", "min"):
-                y = REDUCE[what](all_x[RANK], group=GROUP)
-                check_reduced(what, y, all_x)
+            for operation in ("max", "min"):
+                y = REDUCE[operation](all_x[RANK], group=GROUP)
+                check_reduced(operation, y, all_x)
     empty = mx.distributed.all_sum(mx.zeros((3, 0)), group=GROUP)
     assert empty.shape == (3, 0) and empty.size == 0
     nan = mx.array([1.0, float("nan"), float("inf"), -0.0])
@@ -290,28 +290,28 @@ def random() -> None:
     for k in range(count):
         dtype = dtypes[rng.integers(len(dtypes))]
         size = int(min(2 ** rng.uniform(0, 16), 50_000))
-        what = ("sum", "max", "min", "gather", "scatter")[rng.integers(5)]
-        if what == "scatter":
+        operation = ("sum", "max", "min", "gather", "scatter")[rng.integers(5)]
+        if operation == "scatter":
             all_x = [x.reshape(RANKS, size) for x in inputs(size * RANKS, dtype, k)]
             y = mx.distributed.sum_scatter(all_x[RANK], group=GROUP)
-        elif what == "gather":
+        elif operation == "gather":
             all_x = inputs(size, dtype, k)
             y = mx.distributed.all_gather(all_x[RANK], group=GROUP)
         else:
             all_x = inputs(size, dtype, k)
-            y = REDUCE[what](all_x[RANK], group=GROUP)
+            y = REDUCE[operation](all_x[RANK], group=GROUP)
         mx.async_eval(y)
-        waiting.append((what, y, all_x))
+        waiting.append((operation, y, all_x))
         if len(waiting) > rng.integers(1, 12):
-            for what, y, all_x in waiting:
-                if what == "gather":
+            for operation, y, all_x in waiting:
+                if operation == "gather":
                     want = np.concatenate([exact(x) for x in all_x])
                     np.testing.assert_array_equal(exact(y), want)
-                elif what == "scatter":
+                elif operation == "scatter":
                     mine = [x[RANK : RANK + 1] for x in all_x]
                     check_reduced("sum", y, mine)
                 else:
-                    check_reduced(what, y, all_x)
+                    check_reduced(operation, y, all_x)
             waiting.clear()
 
 

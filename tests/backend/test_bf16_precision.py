@@ -61,15 +61,15 @@ def test_precise_matrices_are_kept(software):
     assert "bf16 matrices are off" not in report
 
 
-@pytest.mark.parametrize("what", BROKEN)
-def test_broken_matrices_are_given_up(software, tmp_path, what):
+@pytest.mark.parametrize("sums", BROKEN)
+def test_broken_matrices_are_given_up(software, tmp_path, sums):
     folder = tmp_path / "emulation"
     shutil.copytree(TESTS / "emulation", folder)
     file = folder / "common" / "emulated_matrices.glsl"
-    line, broken = BROKEN[what]
+    line, broken = BROKEN[sums]
     text = file.read_text("utf-8")
     assert text.count(line) == 1
     file.write_text(text.replace(line, broken), "utf-8")
     report = product(folder, "bfloat16")
-    assert f"bf16 matrices are off, since they do not add up {what} precisely" in report
+    assert f"bf16 matrices are off, since they do not add up {sums} precisely" in report
     assert "gemm/rows_coopmat{" not in report

@@ -31,7 +31,7 @@ def product(x, w):
     return mx.quantized_matmul(x, *w, transpose=True, group_size=group, bits=4)
 
 
-def check(x, w, what):
+def check(x, w, label):
     x = mx.array(x).astype(dtype)
     n, k = w[0].shape[0], x.shape[-1]
     codes = np.array(w[0])[:, :, None] >> np.arange(0, 32, 4, dtype=np.uint32) & 15
@@ -41,7 +41,7 @@ def check(x, w, what):
     want = items @ (parts[0] + parts[1]).T
     if not np.isfinite(items).all():
         if np.isfinite(y).any():
-            sys.exit(f"{what}: NaN or Inf of x is lost")
+            sys.exit(f"{label}: NaN or Inf of x is lost")
         return
     largest = np.repeat(np.abs(items).reshape(1, -1, 32).max(-1), 32, -1)
     sizes = (np.abs(parts[0]) + np.abs(parts[1])).T
@@ -49,7 +49,7 @@ def check(x, w, what):
     bound += k / 32 * 2.0**-24 * np.abs(items) @ sizes + 2.0**-127 * sizes.sum(0)
     worst = np.max(np.abs(y - want) / bound)
     if not worst <= 1:
-        sys.exit(f"{what}: {worst}")
+        sys.exit(f"{label}: {worst}")
 
 
 for n, k in ((40, 512), (1, 128), (9, 2048), (70, 896)):

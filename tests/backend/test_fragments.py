@@ -37,20 +37,20 @@ def weights_of(w, scales, biases):
     return codes * spread[0] + spread[1]
 
 
-def compare(y, x, full, rounded, what):
+def compare(y, x, full, rounded, label):
     want = np.matmul(wide(x), np.swapaxes(full, -1, -2))
     size = np.matmul(np.abs(wide(x)), np.swapaxes(np.abs(full), -1, -2))
     bound = half * 1.01 * (np.abs(want) + rounded * size) + 2.0**-16 * size + 1e-30
     worst = np.max(np.abs(wide(y) - want) / bound)
     if not worst <= 1:
-        sys.exit(f"{what}: {worst}")
+        sys.exit(f"{label}: {worst}")
 
 
-def check(x, w, scales, biases, what):
+def check(x, w, scales, biases, label):
     y = mx.quantized_matmul(
         x, w, scales, biases, transpose=True, group_size=group, bits=bits)
     rounded = x.shape[-2] > (64 if bits == 4 else 32)
-    compare(y, x, weights_of(w, scales, biases), rounded, what)
+    compare(y, x, weights_of(w, scales, biases), rounded, label)
 
 
 def matrix(*shape):
@@ -210,14 +210,14 @@ def columns(a):  # stored column by column
     return turned(mx.contiguous(turned(a)))
 
 
-def check(x, w, what, c=None):
+def check(x, w, label, c=None):
     wt = turned(w)
     for i, a in enumerate((x, columns(x))):
         for j, b in enumerate((wt, mx.contiguous(wt))):
-            check_layout(a, b, f"{what}, layouts {i} {j}", c)
+            check_layout(a, b, f"{label}, layouts {i} {j}", c)
 
 
-def check_layout(x, w, what, c):
+def check_layout(x, w, label, c):
     y = x @ w if c is None else mx.addmm(c, x, w, 0.5, 2.0)
     a, b = wide(x), wide(w)
     with np.errstate(invalid="ignore"):
@@ -227,11 +227,11 @@ def check_layout(x, w, what, c):
     y = wide(y)
     known = np.isfinite(want)
     if not np.array_equal(y[~known], want[~known], equal_nan=True):
-        sys.exit(f"{what}: NaN or Inf where they are not")
+        sys.exit(f"{label}: NaN or Inf where they are not")
     bound = half * 1.01 * np.abs(want[known]) + 2.0**-20 * size[known]
     worst = np.max(np.abs(y[known] - want[known]) / bound)
     if not worst <= 1:
-        sys.exit(f"{what}: {worst}")
+        sys.exit(f"{label}: {worst}")
 
 
 check(some(tile, 32), some(2 * tile, 32), "one tile, one step")
@@ -288,17 +288,17 @@ def some(*shape):
     return mx.array(rng.standard_normal(shape).astype(np.float32)).astype(dtype)
 
 
-def close(what, y, want, size):
+def close(label, y, want, size):
     known = np.isfinite(want)
     if not np.array_equal(wide(y)[~known], want[~known], equal_nan=True):
-        sys.exit(f"{what}: NaN or Inf where they are not")
+        sys.exit(f"{label}: NaN or Inf where they are not")
     bound = half * 1.01 * np.abs(want[known]) + 2.0**-20 * size[known] + 1e-30
     worst = np.max(np.abs(wide(y)[known] - want[known]) / bound)
     if not worst <= 1:
-        sys.exit(f"{what}: {worst}")
+        sys.exit(f"{label}: {worst}")
 
 
-def check(what, x, w, stride=1, lo=0, hi=None, w_dilation=1, x_dilation=1, flip=False):
+def check(label, x, w, stride=1, lo=0, hi=None, w_dilation=1, x_dilation=1, flip=False):
     hi = lo if hi is None else hi
     axes = x.ndim - 2
     lists = [list(v) if isinstance(v, tuple) else [v] * axes
@@ -310,7 +310,7 @@ def check(what, x, w, stride=1, lo=0, hi=None, w_dilation=1, x_dilation=1, flip=
     with np.errstate(invalid="ignore"):
         want = convolve(wide(x), wide(w), *lists, flip)
     size = convolve(np.abs(wide(x)), np.abs(wide(w)), *lists, flip)
-    close(what, y, want, size)
+    close(label, y, want, size)
 
 
 big = 1 if software else 2

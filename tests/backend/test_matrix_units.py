@@ -32,21 +32,21 @@ def rows(*shape):
     return mx.array(rng.standard_normal(shape)).astype(dtype)
 
 
-def close(what, y, want, size, error=sums):
+def close(label, y, want, size, error=sums):
     bound = np.maximum(half * np.abs(want) + error * size, 1e-300)
     worst = np.max(np.abs(wide(y) - want) / bound)
     if not worst <= 1:
-        sys.exit(f"{what}: {worst}")
+        sys.exit(f"{label}: {worst}")
 
 
-def product(what, a, b, c=None):
+def product(label, a, b, c=None):
     x, w = wide(a), wide(b)
     want, size = x @ w, np.abs(x) @ np.abs(w)
     y = a @ b
     if c is not None:
         y = mx.addmm(c, a, b, 0.5, 2.0)
         want, size = 0.5 * want + 2 * wide(c), 0.5 * size + 2 * np.abs(wide(c))
-    close(what, y, want, size)
+    close(label, y, want, size)
 
 
 def dense():
@@ -220,10 +220,10 @@ def test_matrix_units(gpu, request, shape, dtype):
 HALVES = (
     CHECK[: CHECK.index("def product")]
     + """
-def product(what, x, w):
+def product(label, x, w):
     x, w = x.astype(dtype), w.astype(dtype)
     size = np.abs(wide(x)) @ np.abs(wide(w)).T
-    close(what, x @ w.T, wide(x) @ wide(w).T, size, max(256, x.shape[1]) * 2.0**-24)
+    close(label, x @ w.T, wide(x) @ wide(w).T, size, max(256, x.shape[1]) * 2.0**-24)
 
 
 def normal(*shape):
@@ -319,7 +319,7 @@ def brain(a):
     return mx.array(np.asarray(a, np.float32)).astype(dtype)
 
 
-def product(what, x, w, bits=4, group=64, ids=None):
+def product(label, x, w, bits=4, group=64, ids=None):
     x, parts = brain(x), mx.quantize(brain(w), group_size=group, bits=bits)
     floats = [p if p.dtype == mx.uint32 else p.astype(mx.float32) for p in parts]
     full = wide(mx.dequantize(*floats, group_size=group, bits=bits))
@@ -337,9 +337,9 @@ def product(what, x, w, bits=4, group=64, ids=None):
         want, size = wide(x) @ full, np.abs(wide(x)) @ size
     whole = np.isfinite(wide(x)).all(-1)
     if np.isfinite(wide(y)[~whole]).any():
-        sys.exit(f"{what}: of NaN and Inf")
+        sys.exit(f"{label}: of NaN and Inf")
     rows = mx.array(wide(y)[whole])
-    close(what, rows, want[whole], size[whole], max(256, x.shape[-1]) * 2.0**-24)
+    close(label, rows, want[whole], size[whole], max(256, x.shape[-1]) * 2.0**-24)
 
 
 m, n, k = 40, 72, 256
@@ -372,7 +372,7 @@ if not few:
 HALF_HEADS = (
     CHECK[: CHECK.index("def product")]
     + """
-def attention(what, q, k, v, causal=True):
+def attention(label, q, k, v, causal=True):
     q, k, v = (mx.array(np.asarray(a, np.float32)).astype(dtype) for a in (q, k, v))
     scale = q.shape[-1] ** -0.5
     y = mx.fast.scaled_dot_product_attention(
@@ -386,7 +386,7 @@ def attention(what, q, k, v, causal=True):
     p = np.exp(s - s.max(-1, keepdims=True))
     p /= p.sum(-1, keepdims=True)
     worst = sums * np.max(np.abs(q) @ np.abs(k)) * scale
-    close(what, y, p @ v, p @ np.abs(v), half + 2 * (worst + sums))
+    close(label, y, p @ v, p @ np.abs(v), half + 2 * (worst + sums))
 
 
 normal = rng.standard_normal

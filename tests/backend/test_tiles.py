@@ -30,14 +30,14 @@ def some(*shape):
                     ).astype(dtype)
 
 
-def check(a, b, what, c=None):
+def check(a, b, label, c=None):
     y = wide(a @ b if c is None else mx.addmm(c, a, b, 0.5, 2.0))
     want, size = wide(a) @ wide(b), np.abs(wide(a)) @ np.abs(wide(b))
     if c is not None:
         want, size = 0.5 * want + 2 * wide(c), 0.5 * size + 2 * np.abs(wide(c))
     bound = half * 1.01 * np.abs(want) + 2.0**-20 * size
     if y.shape != want.shape or not np.all(np.abs(y - want) <= bound):
-        print(what, np.max(np.abs(y - want)))
+        print(label, np.max(np.abs(y - want)))
         sys.exit(1)
 
 

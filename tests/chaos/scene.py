@@ -187,12 +187,12 @@ class Scene:
             gpus, cpus = self.streams()
             spare = mx.new_stream(mx.cpu)
             while not self.ended.is_set():
-                what = r.random()
-                if what < 0.03:
+                draw = r.random()
+                if draw < 0.03:
                     self.callback(r)
-                elif what < 0.05:
+                elif draw < 0.05:
                     self.cpu_error(r, gpus[0], spare)
-                elif what < 0.08:
+                elif draw < 0.08:
                     mx.clear_cache()
                 else:
                     self.one(r, gpus, cpus, self.args.new)

@@ -99,12 +99,12 @@ def compare(shape: str | None, model: str | None) -> list[dict]:
 
 def tuning(args, number: int) -> bool:
     """Whether no step is slower."""
-    what = ("--shape", args.shape) if args.shape else (args.model,)
+    model = ("--shape", args.shape) if args.shape else (args.model,)
     plans = PLANS[number % len(PLANS)]
     # A table of an earlier tuning would be compared, too.
     command("-m", "mlx_vulkan", "tune", "--reset")
     with load(args.seed + number):
-        tuned = ("tune", *what, "--minutes", args.seconds / 60)
+        tuned = ("tune", *model, "--minutes", args.seconds / 60)
         done = command("-m", "mlx_vulkan", *tuned, **plans)
     if done.returncode:
         print(f"{number}: the tuning failed: {done.stderr}")

@@ -49,9 +49,9 @@ json differences(const Caps& c) {
     if (!c.name.starts_with(row.name) || c.software()) {
       continue;
     }
-    auto compare = [&](const char* what, auto member) {
+    auto compare = [&](const char* name, auto member) {
       if (c.*member != row.*member) {
-        found.push_back(what);
+        found.push_back(name);
       }
     };
     compare("vendor", &Caps::vendor_id);

@@ -85,10 +85,10 @@ NullDevice::~NullDevice() {
 void NullDevice::check(const KernelCode& code) const {
   auto& r = code.reflection;
   auto& size = r.local_size;
-  auto limit = [&](uint64_t wanted, uint64_t most, const char* what) {
+  auto limit = [&](uint64_t wanted, uint64_t most, const char* resource) {
     if (wanted > most) {
       throw std::runtime_error(
-          "needs " + std::to_string(wanted) + what + ", the device has " +
+          "needs " + std::to_string(wanted) + resource + ", the device has " +
           std::to_string(most));
     }
   };

@@ -77,18 +77,18 @@ def test_arrays_of_a_call(vlm):
     check(model, batch, PROMPT * 2, 5, rope_deltas=deltas.astype(mx.float32))
 
 
-@pytest.mark.parametrize("what", ["array", "value"])
-def test_arrays_that_the_model_changes(vlm, monkeypatch, what):
+@pytest.mark.parametrize("change", ["array", "value"])
+def test_arrays_that_the_model_changes(vlm, monkeypatch, change):
     """The trace is refused."""
     model, cache = vlm
-    monkeypatch.setattr(type(model), "changes_deltas", what)
+    monkeypatch.setattr(type(model), "changes_deltas", change)
     batch = caches_of(model, cache.BatchKVCache, [0, 2])
     for _ in range(2):
         before = runs(model)
         deltas = mx.array([[3], [40]])
         answer(model, batch(), PROMPT * 2, rope_deltas=deltas)
         assert runs(model) == before
-        assert deltas.tolist() == ([[9], [46]] if what == "array" else [[3], [40]])
+        assert deltas.tolist() == ([[9], [46]] if change == "array" else [[3], [40]])
 
 
 def test_an_offset_that_the_model_changes(vlm, monkeypatch):

@@ -100,10 +100,10 @@ class RecordedBatch : public List {
   }
 
   void add_record(
-      const std::string& what,
+      const std::string& text,
       const std::string& operands,
       const std::string& words) {
-    std::istringstream in(what);
+    std::istringstream in(text);
     std::string number, kind, word;
     in >> number >> kind;
     std::map<std::string, std::string> values;
@@ -112,7 +112,7 @@ class RecordedBatch : public List {
       values[word.substr(0, equal)] = word.substr(equal + 1);
     }
     Record& r = records.emplace_back();
-    r.what = descriptor(kind, std::move(values));
+    r.descriptor = descriptor(kind, std::move(values));
     r.first_access = uint32_t(accesses.size());
     std::vector<uint32_t> block;
     in = std::istringstream(operands);

@@ -208,11 +208,11 @@ TEST_CASE("compiler: errors name the file, the line and the variant") {
     compile_kernel("bad", d);
     FAIL("compiled");
   } catch (const CompileError& e) {
-    std::string what = e.what();
+    std::string message = e.what();
     CHECK(e.file == "bad.comp");
     CHECK(e.variant == "bad{T=f32}");
-    CHECK(what.find("bad{T=f32}") != std::string::npos);
-    CHECK(what.find("bad.comp:3:") != std::string::npos);
+    CHECK(message.find("bad{T=f32}") != std::string::npos);
+    CHECK(message.find("bad.comp:3:") != std::string::npos);
   }
   folder.write("inc.comp", "#include \"part.glsl\"\nvoid main() {}\n");
   folder.write("part.glsl", "\n\n\nint a = b;\n");

@@ -84,8 +84,8 @@ std::vector<std::string> bad_loops(const std::string& source) {
       ++end;
     }
     auto name = text.substr(i, end - i);
-    auto complain = [&](const std::string& what) {
-      bad.push_back("line " + std::to_string(line) + ": " + what);
+    auto complain = [&](const std::string& problem) {
+      bad.push_back("line " + std::to_string(line) + ": " + problem);
     };
     if (name == "while" || name == "do") {
       complain(name);

@@ -205,10 +205,10 @@ struct Held {
   const Kernel& kernel(const char* name) {
     return later(device->pipelines(), name, mix_source());
   }
-  void record(const Kernel& k, int from, int to, const Descriptor& what) {
+  void record(const Kernel& k, int from, int to, const Descriptor& descriptor) {
     auto bind = [&](int i) { return Binding{buffers[i], 0, 0, 32}; };
     Binding in[] = {bind(from)}, out[] = {bind(to)};
-    encoder->dispatch(k, in, out, nullptr, 0, {1, 1, 1}, {}, what);
+    encoder->dispatch(k, in, out, nullptr, 0, {1, 1, 1}, {}, descriptor);
   }
   bool soon(const Kernel& k) {
     for (int i = 0; i < 20000 && !k.settled(); ++i) {
@@ -268,8 +268,8 @@ TEST_CASE("pipelines: records of a joined kernel that fails run themselves") {
   auto& softmax = later(d.pipelines(), "softmax", mix_source());
   auto& sort = later(d.pipelines(), "sort", mix_source());
   l.other({{1, 0, 8}}, {2, 0, 8}).other({{2, 0, 8}}, {3, 0, 8});
-  l.records[0].what = SoftmaxRecord{{Type::f32, 32, 1, true}, 1, 8};
-  l.records[1].what = ArgSortRecord{Type::f32, 1, 8};
+  l.records[0].descriptor = SoftmaxRecord{{Type::f32, 32, 1, true}, 1, 8};
+  l.records[1].descriptor = ArgSortRecord{Type::f32, 1, 8};
   l.records[0].kernel = &softmax;
   l.records[1].kernel = &sort;
   std::set<const Kernel*> awaited;

@@ -16,9 +16,9 @@ class Chain {
   Chain& put(
       std::initializer_list<Cells> reads,
       Cells y,
-      const Descriptor& what = {}) {
+      const Descriptor& descriptor = {}) {
     Record r;
-    r.what = what;
+    r.descriptor = descriptor;
     r.first_access = static_cast<uint32_t>(batch.accesses.size());
     r.access_count = static_cast<uint32_t>(reads.size() + 1);
     for (auto& c : reads) {
@@ -33,12 +33,12 @@ class Chain {
   }
   Chain& scores(Cells y = {R}, bool last_use = true) {
     Cells side{Keys, 16, 1};
-    ScoresRecord what{Type::f32, 8, 32, last_use};
-    return put({{Q}, {Keys, 0, 16}, side, side}, y, what);
+    ScoresRecord descriptor{Type::f32, 8, 32, last_use};
+    return put({{Q}, {Keys, 0, 16}, side, side}, y, descriptor);
   }
   Chain& scale(Cells x, uint32_t rows = 1, bool divides = false) {
-    PerRowRecord what{Type::f32, divides, rows, 4};
-    return put({x, {Least, 1, 1}}, {Q}, what);
+    PerRowRecord descriptor{Type::f32, divides, rows, 4};
+    return put({x, {Least, 1, 1}}, {Q}, descriptor);
   }
   Chain& hide(Cells s = {R}, Cells y = {R}) {
     return put({{Mask}, s, {Least, 0, 1}}, y, MaskRecord{});

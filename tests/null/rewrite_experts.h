@@ -55,16 +55,16 @@ class ExpertList : public List {
   ExpertList&
   take(Cells x, Cells index, Cells y, uint32_t rows = 1, uint32_t pitch = 4) {
     uint64_t k = y.count / rows;
-    TakeRecord what{4, rows, x.count / rows, uint32_t(k), pitch};
-    return put({x, index}, y, what, k);
+    TakeRecord descriptor{4, rows, x.count / rows, uint32_t(k), pitch};
+    return put({x, index}, y, descriptor, k);
   }
   ExpertList& sum_up(Cells x, Cells y, uint32_t rows, uint32_t inner) {
     uint32_t extent = x.count / rows / inner;
     return put({x}, y, SumRecord{Type::f32, rows, extent, inner}, uint64_t(0));
   }
   ExpertList& per_row(Cells a, Cells b, Cells y, bool divides) {
-    PerRowRecord what{Type::f32, divides, b.count, y.count / b.count};
-    return put({a, b}, y, what, uint64_t(0));
+    PerRowRecord descriptor{Type::f32, divides, b.count, y.count / b.count};
+    return put({a, b}, y, descriptor, uint64_t(0));
   }
   // Of `products` rows of N = y.count / products. x has one row, or one each.
   ExpertList& product_of(
@@ -107,9 +107,9 @@ class ExpertList : public List {
   ExpertList& put(
       std::initializer_list<Cells> reads,
       Cells y,
-      const Descriptor& what,
+      const Descriptor& descriptor,
       const Args& args) {
-    add(reads, {y}, what, &args, sizeof args, sizeof args > 64);
+    add(reads, {y}, descriptor, &args, sizeof args, sizeof args > 64);
     return *this;
   }
 };
@@ -232,26 +232,26 @@ class ExpertMachine : public Machine {
   }
 
   bool run_plain(const Record& r, const uint64_t* at, const std::byte* more) {
-    if (auto* s = std::get_if<SoftmaxRecord>(&r.what)) {
+    if (auto* s = std::get_if<SoftmaxRecord>(&r.descriptor)) {
       for (uint32_t i = 0; i < s->rows; ++i) {
         Row gates = gates_of(at[0] + 4 * i * s->n, s->n);
         for (uint32_t k = 0; k < s->n; ++k) {
           put(at[1] + 4 * (i * s->n + k), gates[k]);
         }
       }
-    } else if (auto* o = std::get_if<ArgSortRecord>(&r.what)) {
+    } else if (auto* o = std::get_if<ArgSortRecord>(&r.descriptor)) {
       for (uint32_t i = 0; i < o->rows * o->n; ++i) {
         Row gates = row(at[0] + 4 * (i / o->n * o->n), o->n);
         put(at[1] + 4 * i, place(gates, i % o->n));
       }
-    } else if (auto* t = std::get_if<TakeRecord>(&r.what)) {
+    } else if (auto* t = std::get_if<TakeRecord>(&r.descriptor)) {
       for (uint32_t i = 0; i < t->rows * t->k; ++i) {
         uint32_t row_at = i / t->k;
         Row gates = row(at[0] + 4 * row_at * t->n, t->n);
         uint64_t index = get(at[1] + 4 * (row_at * t->pitch + i % t->k));
         put(at[2] + 4 * i, taken(gates, index));
       }
-    } else if (auto* u = std::get_if<SumRecord>(&r.what)) {
+    } else if (auto* u = std::get_if<SumRecord>(&r.descriptor)) {
       for (uint32_t i = 0; i < u->rows * u->inner; ++i) {
         Row items;
         for (uint32_t e = 0; e < u->extent; ++e) {
@@ -260,12 +260,12 @@ class ExpertMachine : public Machine {
         }
         put(at[1] + 4 * i, total_of(items));
       }
-    } else if (auto* p = std::get_if<PerRowRecord>(&r.what)) {
+    } else if (auto* p = std::get_if<PerRowRecord>(&r.descriptor)) {
       for (uint32_t i = 0; i < p->rows * p->n; ++i) {
         uint64_t b = get(at[1] + 4 * (i / p->n));
         put(at[2] + 4 * i, scaled(get(at[0] + 4 * i), b, p->divides));
       }
-    } else if (std::holds_alternative<GatheredRecord>(r.what)) {
+    } else if (std::holds_alternative<GatheredRecord>(r.descriptor)) {
       StackedProductArgs q;
       std::memcpy(&q, more, sizeof q);
       auto& s = q.stack;

@@ -162,17 +162,18 @@ class List {
   }
   List& gate(Cells gate, Cells up, Cells y, bool up_first = false) {
     uint64_t n = y.count;
-    GateRecord what{Type::f32, GATE_SILU, up_first};
-    up_first ? add({up, gate}, {y}, what, &n, 8)
-             : add({gate, up}, {y}, what, &n, 8);
+    GateRecord descriptor{Type::f32, GATE_SILU, up_first};
+    up_first ? add({up, gate}, {y}, descriptor, &n, 8)
+             : add({gate, up}, {y}, descriptor, &n, 8);
     return *this;
   }
   List& norm(Cells x, Cells w, Cells y, uint64_t rows = 1) {
     NormArgs args{};
     args.rows = {rows, x.count, 0, 1, x.count};
-    NormRecord what{Type::f32, w.count > 0, true, 32, heads_of(x.count, {})};
-    w.count ? add({x, w}, {y}, what, &args, sizeof args)
-            : add({x}, {y}, what, &args, sizeof args);
+    NormRecord descriptor{
+        Type::f32, w.count > 0, true, 32, heads_of(x.count, {})};
+    w.count ? add({x, w}, {y}, descriptor, &args, sizeof args)
+            : add({x}, {y}, descriptor, &args, sizeof args);
     return *this;
   }
   // Three axes at most, which become the last ones; axes of one head have no
@@ -200,9 +201,9 @@ class List {
     args.rows = {y.count / n, step ? step : n, 0, 1, n};
     args.w_stride = 1;
     args.eps = 0.5f;
-    NormRecord what{Type::f32, w.count > 0, true, 32, heads};
-    w.count ? add({x, w}, {y}, what, &args, sizeof args)
-            : add({x}, {y}, what, &args, sizeof args);
+    NormRecord descriptor{Type::f32, w.count > 0, true, 32, heads};
+    w.count ? add({x, w}, {y}, descriptor, &args, sizeof args)
+            : add({x}, {y}, descriptor, &args, sizeof args);
     return *this;
   }
   // Of B x N x L heads of D items, of which 2 half_dims turn.
@@ -231,29 +232,30 @@ class List {
     args.columns = turn.D;
     args.scale = turn.scale;
     args.log2_base = 13;
-    RopeRecord what{Type::f32, turn.traditional, freqs.buffer != 0};
+    RopeRecord descriptor{Type::f32, turn.traditional, freqs.buffer != 0};
     int row = int(turn.D), head = row * int(turn.L);
     if (turn.d == 1) {
-      what.heads = heads_of(
+      descriptor.heads = heads_of(
           turn.D,
           {{int(turn.B), int(args.b_stride), head * int(turn.N)},
            {int(turn.N), int(args.n_stride), head},
            {int(turn.L), int(args.t_stride), row}});
     }
-    freqs.buffer ? add({x, offset, freqs}, {y}, what, &args, sizeof args)
-                 : add({x, offset}, {y}, what, &args, sizeof args);
+    freqs.buffer ? add({x, offset, freqs}, {y}, descriptor, &args, sizeof args)
+                 : add({x, offset}, {y}, descriptor, &args, sizeof args);
     return *this;
   }
   // All of src; from each `run` of its items to the next `step` in dst. The
   // heads are runs, or these.
   List&
   copy(Cells src, Cells dst, uint32_t run, int step, const Heads& heads = {}) {
-    CopyRecord what{4, heads};
+    CopyRecord descriptor{4, heads};
     if (heads.D == 0) {
-      what.heads = heads_of(run, {{int(src.count / run), int(run), step}});
+      descriptor.heads =
+          heads_of(run, {{int(src.count / run), int(run), step}});
     }
     uint64_t count = src.count;
-    add({src}, {dst}, what, &count, 8);
+    add({src}, {dst}, descriptor, &count, 8);
     return *this;
   }
   List& other(std::initializer_list<Cells> reads, Cells y, uint64_t salt = 1) {
@@ -283,12 +285,12 @@ class List {
   void add(
       std::initializer_list<Cells> reads,
       std::initializer_list<Cells> writes,
-      const Descriptor& what,
+      const Descriptor& descriptor,
       const void* params,
       size_t size,
       bool in_memory = false) {
     Record& r = records.emplace_back();
-    r.what = what;
+    r.descriptor = descriptor;
     r.first_access = uint32_t(accesses.size());
     std::vector<std::byte> block;
     auto put = [&](const void* p, size_t n) {
@@ -519,10 +521,10 @@ class Machine {
       std::memcpy(&a, list.args_of(r), sizeof a);
       return run_heads(a, v->LANES);
     }
-    if (auto* rope = std::get_if<RopeRecord>(&r.what)) {
+    if (auto* rope = std::get_if<RopeRecord>(&r.descriptor)) {
       return run_rope(list.args_of(r), rope->freqs, rope->traditional);
     }
-    if (auto* copy = std::get_if<CopyRecord>(&r.what)) {
+    if (auto* copy = std::get_if<CopyRecord>(&r.descriptor)) {
       return run_copy(list.args_of(r), copy->heads);
     }
     auto word = [&](size_t i) {
@@ -533,13 +535,13 @@ class Machine {
     auto accesses =
         std::span(list.accesses).subspan(r.first_access, r.access_count);
     uint32_t n = uint32_t(accesses.back().end - accesses.back().begin) / 4;
-    if (std::get_if<ProductRecord>(&r.what)) {
+    if (std::get_if<ProductRecord>(&r.descriptor)) {
       uint32_t k = uint32_t(accesses[0].end - accesses[0].begin) / 4;
       for (auto i : shuffled(n)) {
         put(word(4) + 4 * i,
             dot(row(word(0), k), word(1), word(2), word(3), i));
       }
-    } else if (auto* norm = std::get_if<NormRecord>(&r.what)) {
+    } else if (auto* norm = std::get_if<NormRecord>(&r.descriptor)) {
       size_t operands = norm->weight ? 3 : 2;
       NormArgs a;
       std::memcpy(&a, list.args_of(r) + 8 * operands, sizeof a);
@@ -551,14 +553,14 @@ class Machine {
                  i % a.rows.inner * a.rows.inner_stride);
         put_row(y + 4 * i * a.rows.n, normed(x, w, a.rows.n));
       }
-    } else if (auto* g = std::get_if<GateRecord>(&r.what)) {
+    } else if (auto* g = std::get_if<GateRecord>(&r.descriptor)) {
       for (auto i : shuffled(n)) {
         put(word(2) + 4 * i,
             gate_of(
                 get(word(g->operand) + 4 * i),
                 get(word(1 - g->operand) + 4 * i)));
       }
-    } else if (std::get_if<AddRecord>(&r.what)) {
+    } else if (std::get_if<AddRecord>(&r.descriptor)) {
       for (auto i : shuffled(n)) {
         put(word(2) + 4 * i,
             sum_of(get(word(0) + 4 * i), get(word(1) + 4 * i)));

@@ -47,8 +47,8 @@ class Environment:
         self.site = next(folder.glob("lib/python*/site-packages"))
         self.install(f"mlx=={MLX}")
 
-    def install(self, *what) -> None:
-        pip("--python", str(self.python), "install", "--no-deps", *map(str, what))
+    def install(self, *packages) -> None:
+        pip("--python", str(self.python), "install", "--no-deps", *map(str, packages))
 
     def lacks_modules(self) -> bool:
         """Of mlx, since mlx-cpu of older versions has copies, which go with it."""
@@ -56,8 +56,8 @@ class Environment:
         files = (line.partition(",")[0] for line in record.splitlines())
         return any(f.endswith(".py") and not (self.site / f).exists() for f in files)
 
-    def uninstall(self, what: str) -> None:
-        pip("--python", str(self.python), "uninstall", "-y", what)
+    def uninstall(self, package: str) -> None:
+        pip("--python", str(self.python), "uninstall", "-y", package)
 
     def look(self, code: str = LOOK, **env: str) -> subprocess.CompletedProcess:
         env = {

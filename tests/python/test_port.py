@@ -110,15 +110,15 @@ def test_primitives(tmp_path):
         tmp_path,
         primitives=("class Gone : public Primitive {", "class Come : public Sum {"),
     )
-    assert found["Come"].what.startswith("new")
-    assert found["Gone"].what == "gone"
+    assert found["Come"].change.startswith("new")
+    assert found["Gone"].change == "gone"
     assert found["Gone"].places == ["src/ops/sum.cpp:2"]
     assert len(found) == 2
 
 
 def test_members(tmp_path):
     found = check(tmp_path, primitives=("int axis_;", "std::vector<int> axis_;"))
-    assert found["Sum"].what == "was `int axis_`; is `std::vector<int> axis_`"
+    assert found["Sum"].change == "was `int axis_`; is `std::vector<int> axis_`"
     assert found["Sum"].places == ["src/ops/sum.cpp:1"]
 
 
@@ -129,7 +129,7 @@ def test_what_a_backend_defines(tmp_path):
         fence=(wait, f"{wait}, uint32_t value"),
         backend_no_gpu=("const array&)", "const array&, uint32_t)"),
     )
-    assert "uint32_t)" in found["Fence::wait"].what
+    assert "uint32_t)" in found["Fence::wait"].change
     assert found["Fence::wait"].places == ["src/backend/fence.cpp:3"]
     assert len(found) == 1  # not once more as a declaration
 
@@ -151,7 +151,7 @@ def test_declarations_that_are_used(tmp_path, old, new, name):
 
 def test_an_override_and_what_it_calls(tmp_path):
     found = check(tmp_path, ops=("return 1", "return 2"))
-    assert found["ops.cpp eval"].what == "helper changed"
+    assert found["ops.cpp eval"].change == "helper changed"
     assert found["ops.cpp eval"].places == ["src/overrides/eval.cpp"]
 
 
@@ -162,7 +162,7 @@ def test_how_a_primitive_is_made(tmp_path):
 
 def test_files_that_are_compiled_as_they_are(tmp_path):
     found = check(tmp_path, backend_gpu=("a();", "b();"))
-    assert found["backend/gpu/primitives.cpp"].what == "View::eval_gpu"
+    assert found["backend/gpu/primitives.cpp"].change == "View::eval_gpu"
 
 
 def test_no_tree(tmp_path):

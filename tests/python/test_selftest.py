@@ -116,9 +116,9 @@ def break_kernel(folder: Path, file: str, change: tuple[str, str]) -> str:
     return str(copy)
 
 
-@pytest.mark.parametrize("what", BROKEN)
-def test_a_broken_kernel_fails(tmp_path, what):
-    file, change, cases, wrong = BROKEN[what]
+@pytest.mark.parametrize("fault", BROKEN)
+def test_a_broken_kernel_fails(tmp_path, fault):
+    file, change, cases, wrong = BROKEN[fault]
     env = {"MLX_VK_KERNEL_PATH": break_kernel(tmp_path, file, change)}
     status, out, report = selftest(tmp_path, "--only", cases, "--quick", **env)
     assert status == 1 and report["failed"] > 0, out
@@ -162,7 +162,7 @@ def test_a_missing_barrier_fails(tmp_path):
 
 
 def test_hangs_and_crashes_are_results(tmp_path):
-    only = [f"--only=hook/{what}" for what in ("stall", "crash", "throw", "fine")]
+    only = [f"--only=hook/{fate}" for fate in ("stall", "crash", "throw", "fine")]
     status, out, report = selftest(tmp_path, *only, "--limit", "3")
     assert status == 1 and report["passed"] == 1, out
     found = {f["id"]: f for f in report["failures"]}
@@ -303,7 +303,7 @@ def test_what_hangs_with_another_names_the_suspect():
 
 
 def test_hangs_at_once_do_not_give_up_the_device(kinds):
-    ids = [f"{family}/{what}" for family in "abcdefg" for what in ("once", "slow")]
+    ids = [f"{family}/{fate}" for family in "abcdefg" for fate in ("once", "slow")]
     assert set(kinds(ids, limit=2, jobs=7).values()) <= {"", "hang"}
 
 

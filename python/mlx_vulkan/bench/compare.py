@@ -25,8 +25,8 @@ EXIT = "Exit status: 1 if the two have no result in common."
 
 
 def add_arguments(parser) -> None:
-    what = "a file that --json wrote, or a command that contains {json}"
-    parser.add_argument("a", metavar="A", help=what)
+    source = "a file that --json wrote, or a command that contains {json}"
+    parser.add_argument("a", metavar="A", help=source)
     parser.add_argument("b", metavar="B", help="the same")
     parser.add_argument(
         "--rounds",

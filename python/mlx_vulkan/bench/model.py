@@ -26,9 +26,9 @@ GROUPS = (32, 64, 128)
 
 def add_arguments(parser) -> None:
     public = sorted(name for name in SHAPES if not name.startswith("tiny"))
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("folder", nargs="?", metavar="MODEL", help=models.HELP)
-    what.add_argument(
+    weights = parser.add_mutually_exclusive_group(required=True)
+    weights.add_argument("folder", nargs="?", metavar="MODEL", help=models.HELP)
+    weights.add_argument(
         "--shape",
         choices=sorted(SHAPES),
         metavar="SHAPE",
@@ -251,7 +251,7 @@ def time_cells(args) -> tuple[str, list[report.Row]]:
                 batch,
                 size,
                 args,
-                lambda what: bar.update(task, advance=1, description=what),
+                lambda cell: bar.update(task, advance=1, description=cell),
             )
         if not args.cpu:
             prompt = mx.random.randint(0, vocabulary, (args.prompt[0],))

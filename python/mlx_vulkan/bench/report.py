@@ -217,8 +217,8 @@ def describe(head: dict, limits: dict) -> str:
     """The limits and their source."""
     words = []
     for name, value in limits.items():
-        what, _, unit = name.rpartition(" ")
-        words.append(f"{what} {quantity(value, unit)}")
+        label, _, unit = name.rpartition(" ")
+        words.append(f"{label} {quantity(value, unit)}")
     return f"limits: {', '.join(words)} ({head.get('limits_source', MEASURED)})"
 
 

@@ -116,9 +116,9 @@ def read(plan: dict, trace: dict, said: str) -> dict:
     return {"phases": found, "limits": limits}
 
 
-def best(phase: dict, what: str) -> float:
+def best(phase: dict, quantity: str) -> float:
     """The most bytes or flops per second of the phase's events."""
-    rates = (e["args"][what] / e["dur"] * 1e6 for e in phase["events"] if e["dur"])
+    rates = (e["args"][quantity] / e["dur"] * 1e6 for e in phase["events"] if e["dur"])
     return max(rates, default=0)
 
 
@@ -127,10 +127,10 @@ def limits(name: str, found: dict) -> dict:
     rates are given in any case."""
     reached = found["limits"]
     measured = {}
-    for limit, of, what, unit in zip(
+    for limit, of, quantity, unit in zip(
         (MEMORY, HALF, F32), LIMITS, ("bytes", "flops", "flops"), (1e9, 1e12, 1e12)
     ):
-        measured[limit] = best(reached[of], what) / unit if of in reached else 0
+        measured[limit] = best(reached[of], quantity) / unit if of in reached else 0
     used, source = measured, "measured by a copy and two products"
     if sheet := chips.find(name):
         used = {MEMORY: sheet.memory, HALF: sheet.half, F32: sheet.f32}
@@ -160,8 +160,8 @@ def describe(phase: dict, limit: dict, matrices: bool) -> dict:
         known = max(bandwidth, rate)
         row["fraction"] = known if known <= TOO_FAST or row["rule"] else None
         row["chosen"] = chosen(phase["paths"], name)
-        for what in ("calls", "us", "bytes", "flops"):
-            row[what] /= phase["runs"]
+        for quantity in ("calls", "us", "bytes", "flops"):
+            row[quantity] /= phase["runs"]
         kernels.append(row)
     kernels.sort(key=lambda row: -lost(row))
     ms = whole / phase["runs"] / 1e3

@@ -54,7 +54,7 @@ def of_phase(phase: dict) -> list[str]:
 
 def suspect(row: dict) -> list[str]:
     at = f"{percent(row['share'])} of the time at {percent(row['fraction'])}"
-    what = f"  {row['phase']}: {at} of its limit:"
+    title = f"  {row['phase']}: {at} of its limit:"
     rule = f"    chosen by {row['rule']}" if row["rule"] else "    no plan chose it"
     why = "; ".join(row["why"])
-    return [what, f"    {row['kernel']}", rule + (f" ({why})" if why else "")]
+    return [title, f"    {row['kernel']}", rule + (f" ({why})" if why else "")]

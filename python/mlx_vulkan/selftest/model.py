@@ -207,9 +207,9 @@ def run(dtype_name: str, experts: bool, seed: int) -> dict:
         error = float(np.linalg.norm(g - w) / np.linalg.norm(w))
         errors.append(error)
         if not error <= allowed:
-            what = "the prompt" if step == 0 else f"decode step {step}"
+            tokens = "the prompt" if step == 0 else f"decode step {step}"
             raise WrongValues(
-                f"logits after {what} are off by {error:.3g} of their norm, allowed "
+                f"logits after {tokens} are off by {error:.3g} of their norm, allowed "
                 f"{allowed:.3g}; token {int(np.argmax(g))}, not {int(np.argmax(w))}"
             )
     return {"error": max(errors), "allowed": allowed}

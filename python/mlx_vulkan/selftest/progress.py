@@ -66,6 +66,6 @@ class Lines:
             print(f"{result.id}  {result.kind}", flush=True)
         if self.left[part] == 0:
             counts = self.counts[part].items()
-            words = ", ".join(f"{n} {what}" for what, n in counts)
+            words = ", ".join(f"{n} {outcome}" for outcome, n in counts)
             name = "@".join(filter(None, part))
             print(f"{name}: {words}, {self.seconds[part]:.1f} s", flush=True)

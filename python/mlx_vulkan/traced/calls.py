@@ -7,9 +7,9 @@ import mlx.core as mx
 _NO_GRID = (1, 1, 1)
 
 
-def call(what: str, inputs=(), scalars=(), shape=None, dtype=None) -> list[mx.array]:
+def call(part: str, inputs=(), scalars=(), shape=None, dtype=None) -> list[mx.array]:
     return mx.fast.precompiled_cuda_kernel(
-        name="mlx_vulkan." + what,
+        name="mlx_vulkan." + part,
         compiled_source=b"",
         inputs=inputs,
         output_shapes=[] if shape is None else [shape],
@@ -28,9 +28,9 @@ def given(index: int, like: mx.array, open_length: bool = False) -> mx.array:
     return made
 
 
-def late(what: str, inputs, *scalars) -> mx.array:
+def late(part: str, inputs, *scalars) -> mx.array:
     """What each step builds from its positions: src/ops/traced/late.h."""
-    (made,) = call(what, inputs, scalars)
+    (made,) = call(part, inputs, scalars)
     return made
 
 

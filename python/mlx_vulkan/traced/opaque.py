@@ -86,16 +86,16 @@ def plain(value) -> mx.array:
     return value.array if is_opaque(value) else value
 
 
-def _made(what: str, open: int | None, operands, *how):
-    result = late(what, [plain(o) for o in operands], open is not None, *how)
+def _made(operation: str, open: int | None, operands, *how):
+    result = late(operation, [plain(o) for o in operands], open is not None, *how)
     return result if open is None else Opaque(result, open)
 
 
-def _each(what: str, *operands):
+def _each(operation: str, *operands):
     """A function of each element."""
     opens = {o.open for o in operands if is_opaque(o)}
     if len(opens) > 1:
-        raise Refused(f"{what} of arrays whose lengths change differently")
+        raise Refused(f"{operation} of arrays whose lengths change differently")
     (open,) = opens
     # mlx.core gives a number the type of the other operand.
     numbers = [type(o) in (int, float) for o in operands]
@@ -105,9 +105,9 @@ def _each(what: str, *operands):
         if number:
             o = mx.array(o, like.dtype)
         if not is_opaque(o) and o.ndim >= -open and o.shape[open] != 1:
-            raise Refused(f"{what} of arrays whose lengths differ")
+            raise Refused(f"{operation} of arrays whose lengths differ")
         arrays.append(o)
-    return _made(what, open, arrays)
+    return _made(operation, open, arrays)
 
 
 def _open(value) -> int | None:
@@ -118,10 +118,10 @@ def _open(value) -> int | None:
 PRODUCTS = {(-1, -2): None, (-2, None): -2, (None, -1): -1}
 
 
-def _product(what: str, factors: tuple, operands, *how):
+def _product(operation: str, factors: tuple, operands, *how):
     if factors not in PRODUCTS:
-        raise Refused(f"{what} of arrays whose lengths change differently")
-    return _made(what, PRODUCTS[factors], operands, *how)
+        raise Refused(f"{operation} of arrays whose lengths change differently")
+    return _made(operation, PRODUCTS[factors], operands, *how)
 
 
 def matmul(left, right):

@@ -41,24 +41,24 @@ def add_arguments(parser) -> None:
     from ..bench.model import BITS
     from ..bench.shapes import SHAPES
 
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("model", nargs="?", metavar="MODEL", help=models.HELP)
-    what.add_argument(
+    tasks = parser.add_mutually_exclusive_group(required=True)
+    tasks.add_argument("model", nargs="?", metavar="MODEL", help=models.HELP)
+    tasks.add_argument(
         "--shape",
         choices=sorted(SHAPES),
         metavar="SHAPE",
         help="random weights of a shape of `mlx-vulkan bench model`",
     )
-    what.add_argument(
+    tasks.add_argument(
         "--show", action="store_true", help="print what this GPU was tuned to"
     )
-    what.add_argument(
+    tasks.add_argument(
         "--reset", action="store_true", help="forget it: plans choose by default again"
     )
-    what.add_argument(
+    tasks.add_argument(
         "--export", metavar="FILE", type=arguments.output, help="write it to this file"
     )
-    what.add_argument(
+    tasks.add_argument(
         "--import",
         dest="take",
         metavar="FILE",
@@ -265,8 +265,8 @@ def report(made: dict, end: dict, tuning: Tuning) -> None:
         print(wrapped(f"{choice['problem']}:", "  ", "      "))
         print(wrapped(f"{choice['kernel']} ({choice['variant']})", "    ", "      "))
     for kind, half in made["noise"].items():
-        what = "a step" if kind == "step" else "a product or attention alone"
-        print(f"  noise of {what}: {100 * half:.1f} % (half an interval of 99 %)")
+        timed = "a step" if kind == "step" else "a product or attention alone"
+        print(f"  noise of {timed}: {100 * half:.1f} % (half an interval of 99 %)")
     tried = sum(one["candidates"] for one in tuning.classes.values())
     print(
         f"  {tried} candidates of {len(tuning.classes)} problems in "

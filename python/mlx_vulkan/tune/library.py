@@ -6,12 +6,12 @@ import json
 from .. import native
 
 
-def ask(what: str, **more):
+def ask(task: str, **more):
     """Throws RuntimeError with the library's sentence."""
     call = native.library().mlx_vulkan_tuner
     call.restype = ctypes.c_char_p
     call.argtypes = [ctypes.c_char_p]
-    answer = json.loads(call(json.dumps({"do": what, **more}).encode()).decode())
+    answer = json.loads(call(json.dumps({"do": task, **more}).encode()).decode())
     if isinstance(answer, dict) and "error" in answer:
         raise RuntimeError(answer["error"])
     return answer

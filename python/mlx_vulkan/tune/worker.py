@@ -54,10 +54,10 @@ class Tuner:
         self.takes_any = self.faults.startswith(("hang together", "hang in"))
 
     @contextlib.contextmanager
-    def spends(self, what: str):
+    def spends(self, phase: str):
         begun = time.monotonic()
         yield
-        self.spent[what] += time.monotonic() - begun
+        self.spent[phase] += time.monotonic() - begun
 
     def left(self, share: float = 1.0) -> float:
         """Seconds until this share of the time is over."""
@@ -399,7 +399,7 @@ def finish(tuner, reached: list, say) -> None:
     open_ = [p for p, one in every.items() if len(one["candidates"]) > 1]
     end = {"choices": tuner.choices, "cells": measured, "tried": len(reached)}
     end["open"] = len({*open_} - tuner.done)
-    end["spent"] = {what: round(s, 1) for what, s in tuner.spent.items()}
+    end["spent"] = {phase: round(s, 1) for phase, s in tuner.spent.items()}
     say(end=end | {"noise": noise})
 
 

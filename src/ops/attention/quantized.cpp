@@ -152,15 +152,14 @@ bool describe(
     const QuantShape& shape,
     Found& found) {
   auto& r = found.records;
-  auto& what = batch.what<ScoresRecord>(r.scores);
+  auto& s = batch.record<ScoresRecord>(r.scores);
   auto k = batch.args<ScoresRecord>(r.scores);
   auto& format = shape.common;
   StackAxes h = axes_of(values.x, v.stack);
-  if (what.type != format.T || what.bits != format.BITS ||
-      what.group != format.GROUP || k.M != v.M || k.N != v.K ||
-      k.stack.batch != v.stack.batch || k.K > max_head_dim ||
-      v.N > max_head_dim || h.all() != v.stack.batch || !made_of(k.stack, h) ||
-      !made_of(v.stack, h)) {
+  if (s.type != format.T || s.bits != format.BITS || s.group != format.GROUP ||
+      k.M != v.M || k.N != v.K || k.stack.batch != v.stack.batch ||
+      k.K > max_head_dim || v.N > max_head_dim || h.all() != v.stack.batch ||
+      !made_of(k.stack, h) || !made_of(v.stack, h)) {
     return is_other();
   }
   if (h.gqa > 1) {
@@ -198,7 +197,7 @@ bool describe(
   }
   p.scaled = r.scale != none;
   if (r.mask != none) {
-    auto& m = batch.what<MaskRecord>(r.mask);
+    auto& m = batch.record<MaskRecord>(r.mask);
     p.mask = m.adds ? 2 : 1;
     if (m.type != p.type || !mask_strides(m, h, p, a.mask_strides)) {
       return is_other();
@@ -231,7 +230,7 @@ uint32_t read(
   reads[n++] = bind(values.scales);
   reads[n++] = bind(*values.side);
   if (r.mask != none) {
-    auto& mask = batch.what<MaskRecord>(r.mask);
+    auto& mask = batch.record<MaskRecord>(r.mask);
     reads[n++] = bound(batch, r.mask, mask.mask);
     if (!mask.adds) {
       reads[n++] = bound(batch, r.mask, 2);

@@ -1,6 +1,5 @@
 // fast::ScaledDotProductAttention: routing, masks and sinks.
 #include <algorithm>
-#include <cmath>
 #include <optional>
 #include <utility>
 

@@ -203,13 +203,13 @@ const Kernel& build(
 
 Extent extent_of(
     const CustomSource& kernel,
-    const char* what,
+    const char* name,
     const std::tuple<int, int, int>& t,
     int least) {
   auto [x, y, z] = t;
   if (std::min({x, y, z}) < least) {
     kernel.refuse(
-        std::string("the ") + what + " (" + std::to_string(x) + ", " +
+        std::string("the ") + name + " (" + std::to_string(x) + ", " +
         std::to_string(y) + ", " + std::to_string(z) + ") has less than " +
         std::to_string(least) + " threads on an axis.");
   }

@@ -20,11 +20,11 @@ constexpr std::string_view function_prefix = "custom_kernel_";
       "Was the graph exported by another version of MLX?");
 }
 
-bool take(std::string_view& text, std::string_view what) {
-  if (!text.starts_with(what)) {
+bool take(std::string_view& text, std::string_view word) {
+  if (!text.starts_with(word)) {
     return false;
   }
-  text.remove_prefix(what.size());
+  text.remove_prefix(word.size());
   return true;
 }
 

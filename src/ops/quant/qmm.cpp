@@ -78,13 +78,13 @@ void rows_product(
   if (o.side) {
     inputs.add(*o.side);
   }
-  Descriptor what;
+  Descriptor descriptor;
   if (auto* v = std::get_if<QmvVariant>(&plan.kernel)) {
-    what = ProductRecord{*v};
+    descriptor = ProductRecord{*v};
   } else if (auto* v = std::get_if<QmmFragmentsVariant>(&plan.kernel)) {
-    what = ProductRecord{*v};
+    descriptor = ProductRecord{*v};
   }
-  run_planned(enc, plan, shape, inputs, args, nullptr, out, what);
+  run_planned(enc, plan, shape, inputs, args, nullptr, out, descriptor);
 }
 
 // Sizes, and whether operands allow loads of 16 bytes.
@@ -160,7 +160,7 @@ void run_planned(
     ProductArgs& args,
     const ProductStack* stack,
     array& out,
-    const Descriptor& what) {
+    const Descriptor& descriptor) {
   args.m_tiles = plan.m_tiles;
   args.n_tiles = plan.n_tiles;
   uint64_t products = plan.sorted ? plan.splits : shape.batch * plan.splits;
@@ -183,9 +183,9 @@ void run_planned(
     run(SplitProductArgs{args, plan.k_split}, {});
     sum_parts(enc, to, plan.splits, out);
   } else if (stack) {
-    run(StackedProductArgs{args, *stack}, what);
+    run(StackedProductArgs{args, *stack}, descriptor);
   } else {
-    run(args, what);
+    run(args, descriptor);
   }
 }
 

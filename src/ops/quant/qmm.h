@@ -42,8 +42,8 @@ void stacked_product(StreamEncoder& enc, QuantOperands& o, array& out);
 std::optional<QuantPlan> plan_product(StreamEncoder& enc, QuantShape& shape);
 
 // Runs the planned kernel, with a `stack` unless it is null; sets tiles and
-// groups of `args`. `what` describes the product to rewrites, which do not see
-// products whose parts of k are summed afterwards.
+// groups of `args`. `descriptor` describes the product to rewrites, which do
+// not see products whose parts of k are summed afterwards.
 void run_planned(
     StreamEncoder& enc,
     const QuantPlan& plan,
@@ -52,7 +52,7 @@ void run_planned(
     ProductArgs& args,
     const ProductStack* stack,
     array& out,
-    const Descriptor& what);
+    const Descriptor& descriptor);
 
 // Packs rows of x, `x_row` items apart, if the kernel needs that; sets x_row to
 // the distance between the packed ones.

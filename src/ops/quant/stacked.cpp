@@ -155,16 +155,16 @@ void stacked_product(StreamEncoder& enc, QuantOperands& o, array& out) {
       inputs.add(**a);
     }
   }
-  Descriptor what;
+  Descriptor descriptor;
   auto* v = std::get_if<QmvVariant>(&plan.kernel);
   if (v && o.rhs && shape.m == 1) {
-    what = GatheredRecord{*v};
+    descriptor = GatheredRecord{*v};
   } else if (plan.splits == 1 && may_be_scores(shape)) {
-    what =
+    descriptor =
         ScoresRecord{shape.common.T, o.format.bits, o.format.group, o.last_use};
     enc.raw().stay_open(most_attention_operations);
   }
-  run_planned(enc, plan, shape, inputs, args, &stack, out, what);
+  run_planned(enc, plan, shape, inputs, args, &stack, out, descriptor);
 }
 
 } // namespace vulkan

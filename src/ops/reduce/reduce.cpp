@@ -1,7 +1,6 @@
 #include "ops/reduce/reduce.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <string_view>
 
@@ -120,10 +119,10 @@ void run(StreamEncoder& enc, const array& x, array& out, const Job& job) {
         array to = splits == 1
             ? out
             : enc.temporary(parts, floats ? float32 : out.dtype());
-        Descriptor what;
+        Descriptor descriptor;
         if (variant.LANES == 1 && splits == 1 && floats &&
             variant.T == variant.U) {
-          what = sum_of(job, variant.T);
+          descriptor = sum_of(job, variant.T);
         }
         with_constant<1, max_ndim>(variant.NDIM, [&](auto n) {
           enc.dispatch(
@@ -133,7 +132,7 @@ void run(StreamEncoder& enc, const array& x, array& out, const Job& job) {
               args_of<n>(job, plan.parts),
               linear(plan.groups),
               {},
-              what);
+              descriptor);
         });
         if (splits > 1) {
           int64_t next = rows ? splits : 1, step = rows ? 1 : outputs;

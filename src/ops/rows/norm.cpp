@@ -45,10 +45,10 @@ void norm(
       .b_stride = has_b ? stride_of(b) : 0,
       .eps = eps,
       .inverse_n = 1.0f / rows.args.n};
-  Descriptor what;
+  Descriptor descriptor;
   if (!layer) {
     auto& x = rows.x;
-    what = NormRecord{
+    descriptor = NormRecord{
         v.T,
         has_w,
         v.VEC,
@@ -63,7 +63,7 @@ void norm(
       args,
       row_grid(rows.args.count, v.LANES),
       {},
-      what);
+      descriptor);
 }
 
 // Sums all rows of `g` into `gb`.

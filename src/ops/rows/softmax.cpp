@@ -17,10 +17,10 @@ void Softmax::eval_gpu(const std::vector<array>& inputs, array& out) {
       .LANES = lanes,
       .CHUNKS = chunks,
       .VEC = rows.vector4()};
-  Descriptor what;
+  Descriptor descriptor;
   if (rows.dense && rows.args.count <= UINT32_MAX) {
     auto count = static_cast<uint32_t>(rows.args.count);
-    what = SoftmaxRecord{variant, count, rows.args.n};
+    descriptor = SoftmaxRecord{variant, count, rows.args.n};
   }
   enc.dispatch(
       variant,
@@ -29,7 +29,7 @@ void Softmax::eval_gpu(const std::vector<array>& inputs, array& out) {
       SoftmaxArgs{rows.args},
       row_grid(rows.args.count, lanes),
       {},
-      what);
+      descriptor);
 }
 
 } // namespace mlx::core

@@ -76,11 +76,11 @@ struct SortJob {
     int ndim = variant_ndim(shape.size(), "sort");
     with_constant<1, 2, max_ndim>(ndim <= 2 ? ndim : max_ndim, [&](auto n) {
       bool last = rows.tiles == 1;
-      Descriptor what;
+      Descriptor descriptor;
       if (arg && last && rows.post == 1 && in.flags().row_contiguous &&
           rows.count <= UINT32_MAX) {
         auto count = static_cast<uint32_t>(rows.count);
-        what = ArgSortRecord{type_of(in), count, rows.n};
+        descriptor = ArgSortRecord{type_of(in), count, rows.n};
       }
       SortTileArgs<n> args{
           rows, scalar ? 1 : in.strides(axis), nest_args<n>(shape, strides[0])};
@@ -91,7 +91,7 @@ struct SortJob {
           args,
           grid(),
           work(),
-          what);
+          descriptor);
     });
   }
 

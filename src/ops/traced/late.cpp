@@ -209,14 +209,14 @@ array position(const Call& call) {
 } // namespace
 
 array late(
-    const std::string& what,
+    const std::string& part,
     const std::vector<array>& inputs,
     const Scalars& scalars,
     const Shape& shape,
     Dtype type,
     Stream stream) {
   Call call{inputs, scalars, stream};
-  if (what == "given") {
+  if (part == "given") {
     auto index = static_cast<size_t>(call.integer(0));
     auto given = std::make_shared<Given>(stream, index, call.truth(1));
     return array(shape, type, std::move(given), {});
@@ -228,16 +228,16 @@ array late(
       {"causal", causal},
       {"attend", attend}};
   for (auto& [name, make] : parts) {
-    if (what == name) {
+    if (part == name) {
       return make(call);
     }
   }
   for (auto& [name, function] : functions) {
-    if (what == name) {
+    if (part == name) {
       return computed(call, function);
     }
   }
-  throw std::invalid_argument("[traced step] There is no part " + what + ".");
+  throw std::invalid_argument("[traced step] There is no part " + part + ".");
 }
 
 } // namespace mlx::core::vulkan

@@ -12,7 +12,7 @@ namespace mlx::core::vulkan {
 
 using Scalars = std::vector<fast::ScalarArg>;
 
-// Adds a part of a traced step to its graph; `what` is one of:
+// Adds a part of a traced step to its graph; `part` is one of:
 //
 //   given      () [index, open] -> an input of `shape` and `type`
 //   position   () [slot] -> its int32
@@ -31,7 +31,7 @@ using Scalars = std::vector<fast::ScalarArg>;
 //
 // Throws std::invalid_argument for anything else.
 array late(
-    const std::string& what,
+    const std::string& part,
     const std::vector<array>& inputs,
     const Scalars& scalars,
     const Shape& shape,

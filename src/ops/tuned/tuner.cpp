@@ -101,13 +101,13 @@ json table_in_use() {
 }
 
 json answer(const json& request) {
-  auto what = request.at("do").get<std::string>();
-  if (what == "table") {
+  auto task = request.at("do").get<std::string>();
+  if (task == "table") {
     return table_in_use();
   }
   Device& d = device();
   load_choices(d.target());
-  if (what == "status") {
+  if (task == "status") {
     json found = head(d.caps());
     found["disabled"] = config().disabled("tuned");
     found["timestamps"] = d.caps().timestamps;
@@ -115,27 +115,27 @@ json answer(const json& request) {
     found["rows"] = rows(d.caps());
     return found;
   }
-  if (what == "record") {
+  if (task == "record") {
     record_problems(request.at("on"));
-  } else if (what == "prepare") {
+  } else if (task == "prepare") {
     prepare(d);
-  } else if (what == "classes") {
+  } else if (task == "classes") {
     return classes();
-  } else if (what == "use") {
+  } else if (task == "use") {
     json table{{"choices", request.at("choices")}};
     use_choices(choices_in(table.dump()).value_or(std::vector<Choice>()));
-  } else if (what == "store") {
+  } else if (task == "store") {
     json table = request.at("table");
     table.update(head(d.caps()));
     return store_tuned_text(d.caps(), table.dump());
-  } else if (what == "spans") {
+  } else if (task == "spans") {
     d.finish_submitted();
     d.profiler().measure_spans(request.at("on"));
-  } else if (what == "busy") {
+  } else if (task == "busy") {
     d.finish_submitted();
     return d.profiler().busy();
   } else {
-    throw std::invalid_argument("The tuner does not know " + what + ".");
+    throw std::invalid_argument("The tuner does not know " + task + ".");
   }
   return true;
 }

@@ -264,9 +264,11 @@ inline bool answer(size_t threads) {
   return any;
 }
 
-inline void run_threadgroup(uint threads, std::function<void(uint)> what) {
+inline void run_threadgroup(
+    uint threads,
+    std::function<void(uint)> thread_body) {
   constexpr size_t stack = 256 << 10;
-  body = std::move(what);
+  body = std::move(thread_body);
   while (lanes.size() < threads) {
     lanes.push_back(std::make_unique<Lane>());
     lanes.back()->stack.reset(new char[stack]);
