@@ -96,7 +96,7 @@ def intel_device(number: str) -> Chip:
 AMD_CHIPS = "libmlxvk_amd_chips.so"  # of tests/drivers/amd_chips.cpp
 CHIPS = {
     "polaris10": amd("polaris10"),
-    "vega10": amd("vega10"),
+    "vega10": amd("vega10", "gfx900"),
     "vangogh": amd("vangogh"),
     "navi21": amd("navi21", "gfx1030"),
     "navi31": amd("navi31", "gfx1100"),
@@ -115,6 +115,7 @@ CHIPS = {
 # Executes without an emulator; has cooperative matrices of 8 x 8 x 8.
 LAVAPIPE = Chip("lavapipe", "lvp", "", {"MLX_VK_DEVICE": "cpu"})
 EXECUTABLE = {name: c for name, c in CHIPS.items() if c.processor}
+EXECUTABLE["renoir"] = amd("renoir", "gfx90c")  # compiles as vega10 does
 EXECUTABLE["lavapipe"] = LAVAPIPE
 
 
@@ -431,7 +432,7 @@ def main() -> int:
     commands.add_parser("setup")
     runner = commands.add_parser("run")
     runner.add_argument("--execute", action="store_true", help="kernels run")
-    runner.add_argument("chip", choices=[*CHIPS, "lavapipe"])
+    runner.add_argument("chip", choices=[*CHIPS, "renoir", "lavapipe"])
     runner.add_argument("program", nargs=argparse.REMAINDER)
     args = parser.parse_args()
     try:

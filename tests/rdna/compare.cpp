@@ -1,5 +1,5 @@
 // Vector comparisons (RDNA3 ISA, "VOPC"): V_CMP writes one bit per lane, 0 for
-// inactive lanes; V_CMPX writes EXEC.
+// inactive lanes; V_CMPX writes EXEC, and on gfx9 those bits too.
 #include "operands.h"
 #include "table.h"
 
@@ -22,10 +22,10 @@ void conclude(Wave& w, const Instruction& i, bool to_exec, u64 mask) {
     for (u32 l = 0; l < w.lanes; ++l)
       if (!dpp_writes(w, i, l))
         mask &= ~(u64(1) << l);
+  if (!to_exec || i.count == 3)
+    set_scalar_mask(w, i.operands[0], mask);
   if (to_exec)
     w.set_exec(mask);
-  else
-    set_scalar_mask(w, i.operands[0], mask);
 }
 
 // The two sources are the last operands.

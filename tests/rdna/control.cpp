@@ -93,6 +93,8 @@ constexpr std::string_view without_effect[] = {
     "s_setprio",
     "buffer_gl0_inv",
     "buffer_gl1_inv",
+    "buffer_wbinvl1",
+    "buffer_wbinvl1_vol",
     "global_inv",
     "global_wb",
     "global_wbinv",

@@ -22,6 +22,22 @@ bool is_branch(const std::string& text) {
   return text.starts_with("s_branch") || text.starts_with("s_cbranch");
 }
 
+// V_CMPX of gfx9 writes a scalar pair and EXEC; LLVM prints its VOP3 form with
+// EXEC as that pair only: "v_cmpx_le_u32_e64 exec, s12, v2".
+constexpr u32 kPairField = 255, kPairExec = 126;
+
+bool is_vop3_of_gfx9(u32 word) {
+  return word >> 26 == 0b110100;
+}
+std::string with_pair(std::string text, u32 pair) {
+  size_t at = text.find(" exec,");
+  if (!text.starts_with("v_cmpx") || at == text.npos)
+    return "";
+  std::string low = std::to_string(pair), high = std::to_string(pair + 1);
+  std::string name = pair == 106 ? "vcc" : "s[" + low + ":" + high + "]";
+  return text.replace(at + 1, 4, name);
+}
+
 // A load of scalars whose result runs from s[104] into VCC, which LLVM refuses
 // to print: "s_load_b128 s[104:107], s[2:3], 0x0".
 std::string scalar_load_text(const u32* words) {
@@ -116,10 +132,18 @@ class Decoder {
     std::string text;
     if (target_.gfx == 11)
       text = scalar_load_text(words);
+    else if (is_vop3_of_gfx9(words[0]))
+      text = pair_text(words);
     else if (target_.gfx < 11)
       text = words[0] >> 31 ? "" : older_text(words);
     size = text.empty() ? 0 : sizeof words;
     return text;
+  }
+
+  std::string pair_text(const u32* words) {
+    u32 pair = words[0] & kPairField;
+    u32 plain[] = {words[0] - pair + kPairExec, words[1]};
+    return with_pair(text_of(plain), pair);
   }
 
   // Before gfx11: a comparison with DPP, as if without; a V_CNDMASK of SDWA
@@ -138,8 +162,12 @@ class Decoder {
       plain[0] = (words[0] & ~0x1ffu) | kVector | (words[1] & 255);
     else
       return "";
-    u8 bytes[sizeof plain];
-    std::memcpy(bytes, plain, sizeof plain);
+    return text_of(plain);
+  }
+
+  std::string text_of(const u32 (&words)[2]) {
+    u8 bytes[sizeof words];
+    std::memcpy(bytes, words, sizeof words);
     size_t size;
     return text_of_(bytes, size);
   }

@@ -10,6 +10,12 @@ bool high_result(const Instruction& i) {
   return i.operands[0].high || (i.op_sel & 8);
 }
 
+// gfx9's operations of one and two sources clear the upper half (Vega ISA,
+// "VOP1" and "VOP2"; those of three have op_sel and keep it).
+bool whole(const Wave& w, int sources) {
+  return w.gfx == 9 && sources < 3;
+}
+
 enum class Sort { Integer, Float };
 
 // Clamp and output modifier of a binary16 result; NaN as of the sources.
@@ -33,7 +39,7 @@ void halves(Wave& w, const Instruction& i) {
     if (S == Sort::Float)
       r[l] = finished(i, r[l], a[l], b[l], c[l]);
   }
-  write16(w, i, high_result(i), r);
+  write16(w, i, high_result(i), r, whole(w, N));
 }
 template <class T, auto F>
 void clamped_halves(Wave& w, const Instruction& i) {
@@ -44,7 +50,7 @@ void clamped_halves(Wave& w, const Instruction& i) {
     i64 exact = F(T(a[l]), T(b[l]));
     r[l] = u16(i.clamp ? clamped<T>(exact) : exact);
   }
-  write16(w, i, high_result(i), r);
+  write16(w, i, high_result(i), r, whole(w, 2));
 }
 
 // A sum of 32 bits from 16-bit factors.
@@ -73,7 +79,7 @@ void v_cvt_f16_f32(Wave& w, const Instruction& i) {
           ? 0
           : u16((bits(x) >> 16 & 0x8000) | 0x7e00 | (bits(x) >> 13 & 0x1ff));
   }
-  write16(w, i, high_result(i), r);
+  write16(w, i, high_result(i), r, whole(w, 1));
 }
 template <auto F>
 void from_half(Wave& w, const Instruction& i) {
@@ -244,6 +250,7 @@ constexpr Row rows[] = {
     HI2(v_max_i16, std::max(a, b)),
     HCLAMPED2(v_add_nc_u16, u16, a + b),
     HCLAMPED2(v_sub_nc_u16, u16, a - b),
+    HCLAMPED2(v_subrev_u16, u16, b - a),
     HCLAMPED2(v_add_nc_i16, i16, a + b),
     HCLAMPED2(v_sub_nc_i16, i16, a - b),
     H3(v_mad_u16, u32(a) * b + c),

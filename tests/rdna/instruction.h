@@ -47,6 +47,12 @@ enum class Dpp : uint8_t {
   RowShare,
   RowXmask,
   Lanes8, // DPP8
+  WaveShl, // gfx9: all 64 lanes by one
+  WaveRol,
+  WaveShr,
+  WaveRor,
+  RowBcast15, // gfx9: a row's last lane to the next row
+  RowBcast31, // and lane 31 to the upper half
 };
 
 // Selections of sub-dword addressing; numbers as encoded.

@@ -30,6 +30,18 @@ int dpp_source(const Instruction& i, u32 lane) {
       return row + (at ^ n);
     case Dpp::Lanes8:
       return (l & ~7) | i.select[l & 7];
+    case Dpp::WaveShl:
+      return l < 63 ? l + 1 : -1;
+    case Dpp::WaveRol:
+      return (l + 1) & 63;
+    case Dpp::WaveShr:
+      return l - 1;
+    case Dpp::WaveRor:
+      return (l - 1) & 63;
+    case Dpp::RowBcast15:
+      return row - 1;
+    case Dpp::RowBcast31:
+      return l < 32 ? -1 : 31;
   }
   return -1;
 }
@@ -77,10 +89,17 @@ void read16(
   }
 }
 
-void write16(Wave& w, const Instruction& i, bool high, Lanes<u16>& r) {
+void write16(
+    Wave& w,
+    const Instruction& i,
+    bool high,
+    Lanes<u16>& r,
+    bool whole) {
   u32* d = w.v[i.operands[0].index];
   Lanes<u32> merged;
-  if (high)
+  if (whole)
+    each(w, [&](size_t l) { merged[l] = r[l]; });
+  else if (high)
     each(w, [&](size_t l) { merged[l] = (d[l] & 0xffff) | u32(r[l]) << 16; });
   else
     each(w, [&](size_t l) { merged[l] = (d[l] & 0xffff0000) | r[l]; });
@@ -154,12 +173,12 @@ void v_swap_b32(Wave& w, const Instruction& i) {
 }
 
 // A lane's value from the lane of its address / 4; inactive lanes give 0.
-// Before gfx12 within 32 lanes.
+// On gfx10 and gfx11 within 32 lanes.
 void ds_bpermute_b32(Wave& w, const Instruction& i) {
   const u32* address = w.v[i.operands[1].index];
   const u32* data = w.v[i.operands[2].index];
   u64 exec = w.exec();
-  bool halves = w.gfx < 12;
+  bool halves = w.gfx == 10 || w.gfx == 11;
   Lanes<u32> r;
   for (u32 l = 0; l < w.lanes; ++l) {
     u32 lane = (address[l] + i.offset) / 4;
@@ -173,7 +192,7 @@ void ds_bpermute_b32(Wave& w, const Instruction& i) {
 void ds_permute_b32(Wave& w, const Instruction& i) {
   const u32* address = w.v[i.operands[1].index];
   const u32* data = w.v[i.operands[2].index];
-  bool halves = w.gfx < 12;
+  bool halves = w.gfx == 10 || w.gfx == 11;
   Lanes<u32> r{};
   each_active(w, [&](u32 l) {
     u32 lane = (address[l] + i.offset) / 4;

@@ -179,8 +179,13 @@ inline void write64(Wave& w, u32 index, Lanes<u64>& r) {
   write(w, index, low.x);
   write(w, index + 1, high.x);
 }
-// One half of the result's register; the other stays.
-void write16(Wave& w, const Instruction& i, bool high, Lanes<u16>& r);
+// One half of the result's register; the other stays, or is cleared if `whole`.
+void write16(
+    Wave& w,
+    const Instruction& i,
+    bool high,
+    Lanes<u16>& r,
+    bool whole = false);
 
 // Clamp and output modifier of a float result.
 inline float modified(const Instruction& i, float x) {

@@ -13,7 +13,7 @@ namespace rdna {
 
 struct Target {
   std::string cpu; // LLVM's name: "gfx1100", "gfx1151", "gfx1201", ...
-  uint32_t gfx; // 10, 11, 12
+  uint32_t gfx; // 9, 10, 11, 12
   uint32_t lanes; // 32 or 64
 };
 

@@ -86,7 +86,7 @@ std::unique_ptr<Instruction> wrap_sdwa(
   s.source = {u8(word >> 16 & 7), u8(word >> 24 & 7)};
   s.extend = {bool(word >> 19 & 1), bool(word >> 27 & 1)};
   s.sources = words[0] >> 25 == kVop1 ? 1 : 2;
-  bool carries = i.count > 3 && i.operands[1].scalar() && !compares;
+  bool carries = i.count > 3 && !i.text.starts_with("v_cndmask");
   s.first = compares ? i.count - 2 : carries ? 2 : 1;
   auto inner = std::make_unique<Instruction>(i);
   for (u32 k = 0; k < s.sources; ++k) {

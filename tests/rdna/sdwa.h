@@ -1,4 +1,4 @@
-// Sub-dword addressing of gfx10 (RDNA2 ISA, "SDWA"): sources are bytes
+// Sub-dword addressing of gfx9 and gfx10 (RDNA2 ISA, "SDWA"): sources are bytes
 // or halves of registers, and so is the result.
 #pragma once
 

@@ -113,6 +113,17 @@ constexpr std::pair<std::string_view, std::string_view> other_names[] = {
     {"ds_write2st64_b64", "ds_store_2addr_stride64_b64"},
     {"ds_wrxchg_rtn_b32", "ds_storexchg_rtn_b32"},
     {"ds_wrxchg_rtn_b64", "ds_storexchg_rtn_b64"},
+    // gfx9
+    {"v_add_u32", "v_add_nc_u32"},
+    {"v_sub_u32", "v_sub_nc_u32"},
+    {"v_subrev_u32", "v_subrev_nc_u32"},
+    {"v_add_i32", "v_add_nc_i32"},
+    {"v_sub_i32", "v_sub_nc_i32"},
+    {"v_addc_co_u32", "v_add_co_ci_u32"},
+    {"v_subb_co_u32", "v_sub_co_ci_u32"},
+    {"v_subbrev_co_u32", "v_subrev_co_ci_u32"},
+    {"v_add_u16", "v_add_nc_u16"},
+    {"v_sub_u16", "v_sub_nc_u16"},
 };
 
 // Names of memory instructions before gfx11, after "global_load_" and so on.

@@ -27,13 +27,13 @@ i64 integer(std::string_view text) {
   return std::stoll(std::string(text), nullptr, 0);
 }
 
-// Families of encodings, from the first word (gfx10 to gfx12; RDNA3 ISA,
-// "Instruction Formats").
-bool is_vop3(u32 word) {
-  return word >> 26 == 0b110101;
-}
+// Families of encodings, from the first word (RDNA3 ISA and Vega ISA,
+// "Instruction Formats"; gfx9's numbers are no others' in what is executed).
 bool is_vop3p(u32 word) {
-  return word >> 24 == 0xcc;
+  return word >> 24 == 0xcc || word >> 23 == 0b110100111;
+}
+bool is_vop3(u32 word) {
+  return word >> 26 == 0b110101 || (word >> 26 == 0b110100 && !is_vop3p(word));
 }
 // Those whose last word may be a constant of 32 bits.
 bool has_literal(u32 word) {
@@ -88,6 +88,9 @@ bool parse_name(std::string_view text, Operand& o) {
       {"exec_hi", kExec + 1, 1},
       {"m0", kM0, 1},
       {"null", kNull, 1},
+      {"flat_scratch", kFlatScratch, 2},
+      {"flat_scratch_lo", kFlatScratch, 1},
+      {"flat_scratch_hi", kFlatScratch + 1, 1},
       {"scc", kScc, 1},
       {"src_scc", kScc, 1},
       {"src_vccz", kVccz, 1},
@@ -199,6 +202,11 @@ bool names_dpp(std::string_view name) {
         "row_half_mirror",
         "row_share",
         "row_xmask",
+        "row_bcast",
+        "wave_shl",
+        "wave_shr",
+        "wave_rol",
+        "wave_ror",
         "row_mask",
         "bank_mask",
         "bound_ctrl",
@@ -270,10 +278,22 @@ Dpp dpp_of(u32 control) {
       return Dpp::RowXmask;
   }
   switch (control) {
+    case 0x130:
+      return Dpp::WaveShl;
+    case 0x134:
+      return Dpp::WaveRol;
+    case 0x138:
+      return Dpp::WaveShr;
+    case 0x13c:
+      return Dpp::WaveRor;
     case 0x140:
       return Dpp::RowMirror;
     case 0x141:
       return Dpp::RowHalfMirror;
+    case 0x142:
+      return Dpp::RowBcast15;
+    case 0x143:
+      return Dpp::RowBcast31;
   }
   throw Fault("unknown DPP");
 }

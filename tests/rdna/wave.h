@@ -14,6 +14,7 @@ class Program;
 // Scalar registers with a meaning, by the number that encodes them as operands
 // (RDNA3 ISA, "Scalar ALU Operands").
 enum : uint16_t {
+  kFlatScratch = 102, // of gfx9
   kVcc = 106,
   kTtmp = 108,
   kNull = 124,
@@ -49,7 +50,7 @@ struct Wave {
   bool ended;
   Stop stop; // of run()
   uint32_t lanes = 64; // 32 or 64
-  uint32_t gfx = 11; // 10, 11, 12
+  uint32_t gfx = 11; // 9, 10, 11, 12
   uint32_t pc; // index of the next instruction in its Program
   uint32_t id; // number in its workgroup
   // MODE: rounding [3:0] and denormals [7:4], as RSRC1[19:12] (FLOAT_MODE).
