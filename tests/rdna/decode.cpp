@@ -11,6 +11,7 @@
 #include "program.h"
 #include "sdwa.h"
 #include "text.h"
+#include "wave.h"
 
 namespace rdna {
 namespace {
@@ -20,22 +21,6 @@ constexpr size_t kMostBytes = 4 << 20; // of a shader
 
 bool is_branch(const std::string& text) {
   return text.starts_with("s_branch") || text.starts_with("s_cbranch");
-}
-
-// V_CMPX of gfx9 writes a scalar pair and EXEC; LLVM prints its VOP3 form with
-// EXEC as that pair only: "v_cmpx_le_u32_e64 exec, s12, v2".
-constexpr u32 kPairField = 255, kPairExec = 126;
-
-bool is_vop3_of_gfx9(u32 word) {
-  return word >> 26 == 0b110100;
-}
-std::string with_pair(std::string text, u32 pair) {
-  size_t at = text.find(" exec,");
-  if (!text.starts_with("v_cmpx") || at == text.npos)
-    return "";
-  std::string low = std::to_string(pair), high = std::to_string(pair + 1);
-  std::string name = pair == 106 ? "vcc" : "s[" + low + ":" + high + "]";
-  return text.replace(at + 1, 4, name);
 }
 
 // A load of scalars whose result runs from s[104] into VCC, which LLVM refuses
@@ -132,18 +117,23 @@ class Decoder {
     std::string text;
     if (target_.gfx == 11)
       text = scalar_load_text(words);
-    else if (is_vop3_of_gfx9(words[0]))
-      text = pair_text(words);
     else if (target_.gfx < 11)
-      text = words[0] >> 31 ? "" : older_text(words);
+      text = words[0] >> 31 ? pair_text(words) : older_text(words);
     size = text.empty() ? 0 : sizeof words;
     return text;
   }
 
+  // V_CMPX of gfx9 as VOP3 writes a scalar pair besides EXEC; LLVM prints it if
+  // the pair is EXEC only: "v_cmpx_le_u32_e64 exec, s12, v2".
   std::string pair_text(const u32* words) {
-    u32 pair = words[0] & kPairField;
-    u32 plain[] = {words[0] - pair + kPairExec, words[1]};
-    return with_pair(text_of(plain), pair);
+    constexpr u32 kPair = 255;
+    u32 pair = words[0] & kPair;
+    std::string text = text_of({(words[0] & ~kPair) | kExec, words[1]});
+    size_t at = text.find(" exec,");
+    if (target_.gfx > 9 || !text.starts_with("v_cmpx") || at == text.npos)
+      return "";
+    auto name = "s[" + std::to_string(pair) + ":" + std::to_string(pair + 1);
+    return text.replace(at + 1, 4, pair == kVcc ? "vcc" : name + "]");
   }
 
   // Before gfx11: a comparison with DPP, as if without; a V_CNDMASK of SDWA
