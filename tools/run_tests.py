@@ -374,7 +374,7 @@ def executed(build: Path) -> list[Step]:
         ):
             command = lab(chip, *command)
             steps.append(Step("rdna", f"{chip} {name}", command, "junit", env, hours))
-    for chip in ("vega10", "navi33", "phoenix", "strix1", "gfx1200"):
+    for chip in ("vega10", "renoir", "navi33", "phoenix", "strix1", "gfx1200"):
         command = lab(chip, *pytest(*few_cases()))
         steps.append(Step("rdna", chip, command, "junit"))
     for chip in ("navi31", "gfx1201"):
