@@ -10,8 +10,8 @@ bool high_result(const Instruction& i) {
   return i.operands[0].high || (i.op_sel & 8);
 }
 
-// gfx9's operations of one and two sources clear the upper half (Vega ISA,
-// "VOP1" and "VOP2"; those of three have op_sel and keep it).
+// gfx9's operations of one and two sources clear the upper half (LLVM found so:
+// zeroesHigh16BitsOfDest); those of three have op_sel and keep it.
 bool whole(const Wave& w, int sources) {
   return w.gfx == 9 && sources < 3;
 }
