@@ -40,16 +40,6 @@ struct CopyExpertsArgs {
   uint parts, groups; // workgroups of a matrix, and all
 };
 
-// Copies one array x of a stack to y: `count` times 16 bytes, `words` times of
-// each expert, from its slot if the state says that it has one.
-struct AssembleExpertsArgs {
-  PTR(Ptr_u32, state)
-  PTR(Ptr_u32x4, x)
-  PTR(Ptr_u32x4, slots)
-  PTR(Ptr_u32x4, y)
-  uint words, count;
-};
-
 #ifdef __cplusplus
 struct ExpertSlotsVariant {
   uint WG = 128;
@@ -60,11 +50,6 @@ struct CopyExpertsVariant {
   static constexpr uint part = 256 * 8;
   uint WG = 256;
   KERNEL_VARIANT("quant/copy_experts", CopyExpertsArgs, WG)
-};
-struct AssembleExpertsVariant {
-  static constexpr uint part = CopyExpertsVariant::part;
-  uint WG = 256;
-  KERNEL_VARIANT("quant/assemble_experts", AssembleExpertsArgs, WG)
 };
 #endif
 

@@ -97,7 +97,6 @@ struct ExpertCache {
   void look_up(StreamEncoder& enc, const array& rhs);
   void copy(StreamEncoder&, Stack&, const array& moves, uint32_t count);
   bool use_slots(StreamEncoder& enc, QuantOperands& o);
-  void use_copy(StreamEncoder& enc, QuantOperands& o);
 };
 
 // Makes the cache one of the open batch, unless another stream's next batches
@@ -227,41 +226,11 @@ bool ExpertCache::use_slots(StreamEncoder& enc, QuantOperands& o) {
   return true;
 }
 
-// Reads a copy of the whole stack, if the card has room for it.
-void ExpertCache::use_copy(StreamEncoder& enc, QuantOperands& o) {
-  auto* stack = find(o);
-  if (!stack || !state) {
-    return;
-  }
-  auto parts = parts_of(o);
-  std::vector<array> copies;
-  for (auto* part : parts) {
-    auto room = room_for_copy(part->nbytes(), enc);
-    if (!room) {
-      return;
-    }
-    copies.push_back(with_matrices(*part, experts));
-    copies.back().copy_shared_buffer(
-        *room, part->strides(), part->flags(), part->size());
-  }
-  for (size_t i = 0; i < parts.size(); ++i) {
-    auto count = static_cast<uint32_t>(parts[i]->nbytes() / 16);
-    AssembleExpertsArgs args{count / experts, count};
-    enc.dispatch(
-        AssembleExpertsVariant{},
-        {*state, *parts[i], stack->slots[i]},
-        {copies[i]},
-        args,
-        linear(ceil_div(count, AssembleExpertsVariant::part)));
-    *parts[i] = copies[i];
-  }
-}
-
 void cache_experts(Buffer& buffer, uint32_t slots) {
   buffer.experts = std::make_shared<ExpertCache>(slots);
 }
 
-void use_cached_experts(StreamEncoder& enc, QuantOperands& o, uint64_t rows) {
+void use_cached_experts(StreamEncoder& enc, QuantOperands& o) {
   auto* buffer = buffer_of(o.w);
   if (!o.rhs || !buffer || !buffer->experts || !suits(o)) {
     return;
@@ -269,12 +238,11 @@ void use_cached_experts(StreamEncoder& enc, QuantOperands& o, uint64_t rows) {
   auto& all = caches();
   std::lock_guard lock(all.mutex);
   auto cache = buffer->experts;
-  bool few = o.rhs->size() <= cache->slots;
-  if (!few && !worth_fetching(o.w, rows, enc)) {
-    return;
+  if (o.rhs->size() > cache->slots) {
+    return; // fetched_weights() may copy the stack
   }
   auto latest = all.latest.lock();
-  if (few && cache->stacks.empty() && latest && latest->state &&
+  if (cache->stacks.empty() && latest && latest->state &&
       latest->slots == cache->slots &&
       latest->experts == static_cast<uint32_t>(o.w.shape(0)) &&
       same(*latest->indices, *o.rhs)) {
@@ -284,9 +252,7 @@ void use_cached_experts(StreamEncoder& enc, QuantOperands& o, uint64_t rows) {
   if (!cache->take(enc)) {
     return;
   }
-  if (!few) {
-    cache->use_copy(enc, o);
-  } else if (cache->use_slots(enc, o)) {
+  if (cache->use_slots(enc, o)) {
     all.latest = cache;
   } else {
     buffer->experts = nullptr;

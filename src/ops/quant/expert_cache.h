@@ -19,9 +19,9 @@ namespace mlx::core::vulkan {
 // of so many.
 void cache_experts(Buffer& buffer, uint32_t slots);
 
-// Makes a product by index, with so many rows of x in all, read its operands on
-// the card if they have a cache: slots, if there are as many as indices; a copy
-// of the stack that takes from slots what is there, if rows repay it.
-void use_cached_experts(StreamEncoder& enc, QuantOperands& o, uint64_t rows);
+// Makes a product by index read slots in place of its operands if they have a
+// cache with as many slots as there are indices. A longer product reads the
+// stack, or a copy (fetched_weights()).
+void use_cached_experts(StreamEncoder& enc, QuantOperands& o);
 
 } // namespace mlx::core::vulkan
