@@ -103,6 +103,10 @@ void Inverse::eval_gpu(const std::vector<array>& inputs, array& out) {
     solve_triangle({.t = t}, nullptr, nullptr, x, enc);
     return;
   }
+  if (uint32_t(inputs[0].shape(-2)) > lu_rows(enc.caps())) {
+    std::vector<array> outputs{out};
+    return run_on_cpu(*this, inputs, outputs);
+  }
   alloc_by_rows(out);
   Matrices x = matrices(out, enc);
   Matrices lu = new_matrices(x.count, x.rows, x.cols, out.dtype(), enc);
