@@ -29,6 +29,13 @@ FOUND = {
 }
 
 
+@pytest.fixture(scope="module", autouse=True)
+def emulator():
+    """Fetches the drivers and builds the emulator before a limit of time counts."""
+    command = [sys.executable, LAB, "run", "--execute", CHIPS[0], "true"]
+    subprocess.run(command, check=True)
+
+
 def run(chip: str, name: str, **env: str) -> subprocess.CompletedProcess:
     command = [sys.executable, LAB, "run", "--execute", chip, sys.executable]
     return subprocess.run(
