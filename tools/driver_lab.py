@@ -432,7 +432,7 @@ def main() -> int:
     commands.add_parser("setup")
     runner = commands.add_parser("run")
     runner.add_argument("--execute", action="store_true", help="kernels run")
-    runner.add_argument("chip", choices=[*CHIPS, "renoir", "lavapipe"])
+    runner.add_argument("chip", choices=[*(CHIPS | EXECUTABLE)])
     runner.add_argument("program", nargs=argparse.REMAINDER)
     args = parser.parse_args()
     try:
@@ -442,7 +442,7 @@ def main() -> int:
                 raise LabError(f"Only {', '.join(EXECUTABLE)} can be executed.")
             return execute(EXECUTABLE[args.chip], args.program)
         if args.command == "run":
-            command, env = command_for({**CHIPS, **EXECUTABLE}[args.chip], args.program)
+            command, env = command_for((CHIPS | EXECUTABLE)[args.chip], args.program)
             return subprocess.run(command, env=env).returncode
     except LabError as error:
         print(error, file=sys.stderr)

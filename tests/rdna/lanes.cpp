@@ -172,17 +172,21 @@ void v_swap_b32(Wave& w, const Instruction& i) {
   each_active(w, [&](u32 l) { std::swap(p[l], q[l]); });
 }
 
+// The lane of a lane's address / 4; on gfx10 and gfx11 within 32 lanes.
+u32 addressed_lane(const Wave& w, const Instruction& i, u32 address, u32 l) {
+  u32 lane = (address + i.offset) / 4;
+  bool halves = w.gfx == 10 || w.gfx == 11;
+  return halves ? lane % 32 + (l & 32) : lane % w.lanes;
+}
+
 // A lane's value from the lane of its address / 4; inactive lanes give 0.
-// On gfx10 and gfx11 within 32 lanes.
 void ds_bpermute_b32(Wave& w, const Instruction& i) {
   const u32* address = w.v[i.operands[1].index];
   const u32* data = w.v[i.operands[2].index];
   u64 exec = w.exec();
-  bool halves = w.gfx == 10 || w.gfx == 11;
   Lanes<u32> r;
   for (u32 l = 0; l < w.lanes; ++l) {
-    u32 lane = (address[l] + i.offset) / 4;
-    lane = halves ? lane % 32 + (l & 32) : lane % w.lanes;
+    u32 lane = addressed_lane(w, i, address[l], l);
     r[l] = exec >> lane & 1 ? data[lane] : 0;
   }
   write(w, i.operands[0].index, r.x);
@@ -192,12 +196,9 @@ void ds_bpermute_b32(Wave& w, const Instruction& i) {
 void ds_permute_b32(Wave& w, const Instruction& i) {
   const u32* address = w.v[i.operands[1].index];
   const u32* data = w.v[i.operands[2].index];
-  bool halves = w.gfx == 10 || w.gfx == 11;
   Lanes<u32> r{};
-  each_active(w, [&](u32 l) {
-    u32 lane = (address[l] + i.offset) / 4;
-    r[halves ? lane % 32 + (l & 32) : lane % w.lanes] = data[l];
-  });
+  each_active(
+      w, [&](u32 l) { r[addressed_lane(w, i, address[l], l)] = data[l]; });
   write(w, i.operands[0].index, r.x);
 }
 // The offset's pattern: bit 15 a permutation of each quad, else 32 lanes by

@@ -91,7 +91,7 @@ void eliminate(uint j, uint left, uint matrix) {
 shared T top[WIDE][WIDE + 1]; // rows of the upper factor
 shared T lower[BLOCK][WIDE]; // diagonal blocks of the lower factor
 
-// What the block's columns from t on leave of v.
+// Subtracts the products of the block's WIDE columns from t on from v.
 void subtract(uint t, int64_t y) {
   EACH_ITEM {
     if (place[r] - t < WIDE) {
