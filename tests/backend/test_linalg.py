@@ -267,11 +267,21 @@ def test_qr(n, kind):
 
 
 SHAPES = [(1, 7), (7, 1), (20, 40), (40, 20), (100, 40), (300, 65), (5, 500)]
+SHAPES += [(1100, 40), (4000, 40), (4500, 40)]  # fewer columns at once; in parts
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_qr_of_rectangles(shape):
     check_qr(matrix("random", *shape))
+
+
+def test_many_rows_in_a_batch():
+    a = np.stack([matrix("random", 4500, 7, seed) for seed in (1, 2)])
+    a[1, :, 3] = a[1, :, 2]
+    check_qr(a)
+    values = wide(mx.linalg.svd(on_gpu(a), compute_uv=False))
+    want = np.linalg.svd(narrow(a), compute_uv=False)
+    close(values, want, 4500, norm(want))
 
 
 @pytest.mark.parametrize("scale", [1e-30, 1e30])

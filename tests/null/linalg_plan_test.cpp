@@ -23,8 +23,10 @@ TEST_CASE(
         CHECK(lu.shared_memory() <= caps.shared_memory);
         CHECK(qr.shared_memory() <= caps.shared_memory);
         CHECK((rows > lu_rows(caps) || lu.ROWS * lu.WG_SIZE >= rows));
-        CHECK((qr.ROWS == 0 || qr.ROWS >= rows));
+        CHECK((rows > qr_rows(caps) || qr.ROWS * qr.LANES >= rows));
         CHECK(lu.WG_SIZE <= caps.max_workgroup_size);
+        CHECK(qr.LANES * qr.WIDE <= caps.max_workgroup_size);
+        CHECK(qr.LANES * qr.WIDE >= 128); // whole subgroups
       }
       CHECK(is_small(t, 32, false, caps));
       CHECK(round_variant(t, caps).shared_memory() <= caps.shared_memory);
@@ -37,5 +39,7 @@ TEST_CASE(
   CHECK(!is_small(Type::f64, 32, true, least));
   CHECK(round_variant(Type::f32, least).WIDE == 32);
   CHECK(round_variant(Type::f64, least).WIDE == 16);
-  CHECK(qr_panel_variant(Type::f64, 100, least).WG_SIZE == 64);
+  CHECK(!qr_panel_variant(Type::f64, 2000, least).STAGED);
+  CHECK(qr_part(4096, 512) == 1024);
+  CHECK(qr_part(4096, 513) == 4096);
 }

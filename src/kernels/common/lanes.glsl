@@ -7,6 +7,8 @@
 // need barriers. The trailing barrier allows another reduction at once.
 #pragma once
 
+#include "common/shuffle.glsl"
+
 #ifdef WG_SIZE
 #elif LANES <= 128
 #define WG_SIZE 128
@@ -16,48 +18,6 @@
 #define TEAMS (WG_SIZE / LANES)
 #define LANE (gl_LocalInvocationIndex % LANES)
 #define TEAM (gl_LocalInvocationIndex / LANES)
-
-#define SHUFFLE_XOR_(VALUE)                                                   \
-  VALUE shuffle_xor(VALUE x, uint mask) { return subgroupShuffleXor(x, mask); }
-SHUFFLE_XOR_(float)
-SHUFFLE_XOR_(vec2)
-SHUFFLE_XOR_(uint)
-SHUFFLE_XOR_(int)
-// 64-bit shuffles are an optional feature, so the halves are shuffled.
-uint64_t shuffle_xor(uint64_t x, uint mask) {
-  return packUint2x32(subgroupShuffleXor(unpackUint2x32(x), mask));
-}
-int64_t shuffle_xor(int64_t x, uint mask) {
-  return int64_t(shuffle_xor(uint64_t(x), mask));
-}
-
-#if FLOAT64
-double shuffle_xor(double x, uint mask) {
-  return packDouble2x32(subgroupShuffleXor(unpackDouble2x32(x), mask));
-}
-double shuffle_up(double x, uint lane, uint reach) {
-  return packDouble2x32(subgroupShuffle(
-      unpackDouble2x32(x), lane < reach ? lane : lane - reach));
-}
-#endif
-
-// x of the invocation `reach` places before this one, which is lane `lane` of
-// its subgroup; the first `reach` lanes get their own x.
-#define SHUFFLE_UP_(VALUE)                                                    \
-  VALUE shuffle_up(VALUE x, uint lane, uint reach) {                          \
-    return subgroupShuffle(x, lane < reach ? lane : lane - reach);            \
-  }
-#define SHUFFLE_UP_64_(VALUE)                                                 \
-  VALUE shuffle_up(VALUE x, uint lane, uint reach) {                          \
-    return VALUE(packUint2x32(subgroupShuffle(                                \
-        unpackUint2x32(uint64_t(x)), lane < reach ? lane : lane - reach)));   \
-  }
-SHUFFLE_UP_(float)
-SHUFFLE_UP_(vec2)
-SHUFFLE_UP_(uint)
-SHUFFLE_UP_(int)
-SHUFFLE_UP_64_(uint64_t)
-SHUFFLE_UP_64_(int64_t)
 
 // OP must be associative and commutative. Subgroups have at least 4 lanes.
 #define TEAM_REDUCE(NAME, VALUE, OP, SCRATCH)                                 \

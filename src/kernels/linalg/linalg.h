@@ -79,13 +79,11 @@ struct LuSwapArgs {
 };
 
 // One block column of QR: x, `rows` x `width` with rows >= width. Writes the
-// reflectors v, with their unit diagonal and zeros, r's upper triangle, and t,
-// (width, width) in each item of the batch.
+// reflectors v, column-major, and r's upper triangle.
 struct QrPanelArgs {
   PTR(T_PTR, x)
   PTR(T_PTR, v)
   PTR(T_PTR, r)
-  PTR(T_PTR, t)
   Strided xs, vs, rs;
   uint rows, width;
   uint count;
@@ -184,15 +182,18 @@ struct LuPanelVariant {
   KERNEL_VARIANT("linalg/lu_panel", LuPanelArgs, T, ROWS, WIDE, WG_SIZE, BLOCK)
 };
 
-// With ROWS > 0 panels of at most so many rows are held in shared memory.
+// For panels of at most ROWS * LANES rows.
 struct QrPanelVariant {
   Type T;
-  uint ROWS, WG_SIZE;
+  uint ROWS, LANES, WIDE;
+  bool STAGED;
   uint BLOCK = linalg_block;
   constexpr uint shared_memory() const {
-    return (BLOCK * (ROWS + WG_SIZE / 4 + BLOCK + 2) + 1) * linalg_bytes(T);
+    uint items = LANES * WIDE + (STAGED ? 2 * ROWS * LANES : 0);
+    return items * linalg_bytes(T);
   }
-  KERNEL_VARIANT("linalg/qr_panel", QrPanelArgs, T, ROWS, WG_SIZE, BLOCK)
+  KERNEL_VARIANT(
+      "linalg/qr_panel", QrPanelArgs, T, ROWS, LANES, WIDE, STAGED, BLOCK)
 };
 
 struct LuSwapVariant {

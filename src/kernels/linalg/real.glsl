@@ -1,7 +1,8 @@
-// Type T, f32 or f64: pairs, shuffles, limits, and scaling by powers of two, so
+// Type T, f32 or f64: pairs, limits, and scaling by powers of two, so
 // that squares neither overflow nor vanish.
 #pragma once
 
+#include "common/shuffle.glsl"
 #include "common/types.glsl"
 
 // EPSILON: distance from 1 to the next number. NEGLIGIBLE: part of the largest
@@ -12,14 +13,6 @@
 #define EPSILON 2.220446049250313e-16lf
 #define NEGLIGIBLE 3e-36lf
 #define LARGE_SQUARE 1e300lf
-
-// 64-bit shuffles are an optional feature, so the halves are shuffled.
-double shuffle_xor(double x, uint mask) {
-  return packDouble2x32(subgroupShuffleXor(unpackDouble2x32(x), mask));
-}
-uint shuffle_xor(uint x, uint mask) {
-  return subgroupShuffleXor(x, mask);
-}
 
 // Magnitudes as integers from 1 on, in order; NaN is as 0. Compilers may take
 // floats for numbers.
@@ -40,13 +33,17 @@ double scale_of(double x) {
 double inverse_power(double scale) {
   return packDouble2x32(uvec2(0u, 0x7fe00000u - unpackDouble2x32(scale).y));
 }
+
+// x where a < b, else 0, of a and b up to 2^31; by a mask, as a branch could part
+// the lanes.
+double where_less(double x, uint a, uint b) {
+  return packDouble2x32(unpackDouble2x32(x) & uint(int(a - b) >> 31));
+}
 #else
 #define T2 vec2
 #define EPSILON 1.1920929e-7
 #define NEGLIGIBLE 1e-18
 #define LARGE_SQUARE 1e37
-#define shuffle_xor subgroupShuffleXor
-
 #define KEY uint
 uint magnitude(float x) {
   uint bits = floatBitsToUint(x) & 0x7fffffff;
@@ -59,5 +56,9 @@ float scale_of(float x) {
 }
 float inverse_power(float scale) {
   return uintBitsToFloat(0x7f000000u - floatBitsToUint(scale));
+}
+
+float where_less(float x, uint a, uint b) {
+  return uintBitsToFloat(floatBitsToUint(x) & uint(int(a - b) >> 31));
 }
 #endif

@@ -15,12 +15,13 @@ using namespace vulkan;
 
 namespace {
 
-bool has_kernel(const array& a, StreamEncoder& enc) {
+bool has_kernel(const array& a, bool vectors, StreamEncoder& enc) {
   uint32_t columns = std::min(a.shape(-2), a.shape(-1));
   uint32_t rows = std::max(a.shape(-2), a.shape(-1));
   auto& policy = enc.target().policy;
   return a.dtype() != complex64 && columns > 0 &&
-      columns <= policy.jacobi_columns && panels_end(rows, policy);
+      columns <= policy.jacobi_columns &&
+      has_qr(rows, columns, vectors, enc.caps());
 }
 
 // Makes the columns of the stack orthogonal.
@@ -137,7 +138,7 @@ void SVD::eval_gpu(
     std::vector<array>& outputs) {
   auto& in = inputs[0];
   auto& enc = encoder(stream());
-  if (!has_kernel(in, enc)) {
+  if (!has_kernel(in, compute_uv_, enc)) {
     return run_on_cpu(*this, inputs, outputs);
   }
   Matrices x = matrices(in, enc);
@@ -148,7 +149,7 @@ void SVD::eval_gpu(
   // x is q r, and r^T = v diag(s) u^T, which takes fewer sweeps (Drmac &
   // Veselic, New fast and accurate Jacobi SVD algorithm, 2008).
   Matrices r = new_r(x, enc);
-  auto q = factor_qr(x, r, enc);
+  auto q = factor_qr(x, r, enc, compute_uv_);
   x = r.transposed();
   auto& s = outputs[compute_uv_ ? 1 : 0];
   alloc_by_rows(s);
@@ -177,7 +178,7 @@ void Eigh::eval_gpu(
     std::vector<array>& outputs) {
   auto& in = inputs[0];
   auto& enc = encoder(stream());
-  if (!has_kernel(in, enc)) {
+  if (!has_kernel(in, compute_eigenvectors_, enc)) {
     return run_on_cpu(*this, inputs, outputs);
   }
   for (auto& out : outputs) {

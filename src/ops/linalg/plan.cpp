@@ -17,24 +17,31 @@ LuPanelVariant lu_panel_variant(Type t, uint32_t rows, const Caps& caps) {
   return v;
 }
 
+uint32_t qr_rows(const Caps& caps) {
+  return 32 * std::min(caps.max_workgroup_size, 512u);
+}
+
 QrPanelVariant qr_panel_variant(Type t, uint32_t rows, const Caps& caps) {
-  uint32_t long_panel = t == Type::f64 ? 64 : 128; // 48 KiB are common
-  for (uint32_t most : {64u, long_panel}) {
-    QrPanelVariant v{.T = t, .ROWS = most, .WG_SIZE = most};
-    if (rows <= most && v.shared_memory() <= caps.shared_memory) {
-      return v;
-    }
+  uint32_t most_invocations = qr_rows(caps) / 32;
+  QrPanelVariant v{.T = t, .ROWS = 16, .LANES = 4};
+  while (v.ROWS * v.LANES < rows) {
+    (v.ROWS < 32 ? v.ROWS : v.LANES) *= 2;
   }
-  QrPanelVariant v{.T = t, .ROWS = 0, .WG_SIZE = 256};
-  if (v.shared_memory() > caps.shared_memory) {
-    v.WG_SIZE = 64;
-  }
+  v.WIDE = std::min(most_invocations / v.LANES, linalg_block);
+  v.STAGED = true;
+  v.STAGED = v.shared_memory() <= caps.shared_memory;
   return v;
 }
 
-bool panels_end(uint32_t rows, const Policy& policy) {
-  uint32_t loops = linalg_block * 4; // over every 256th row
-  return ceil_div(rows, 256u) <= policy.most_iterations / loops;
+uint32_t qr_panel_columns(Type t, uint32_t rows, const Caps& caps) {
+  // Applying an earlier column's reflector takes 2 us on an H200, a product
+  // for the others of a block some 35.
+  return std::min(4 * qr_panel_variant(t, rows, caps).WIDE, linalg_block);
+}
+
+uint32_t qr_part(uint32_t rows, uint32_t columns) {
+  uint32_t part = std::max(1024u, 2 * columns);
+  return rows / 4 >= part ? part : rows;
 }
 
 JacobiVariant jacobi_variant(Type t, uint32_t columns, bool stacked) {

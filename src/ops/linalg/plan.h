@@ -7,13 +7,17 @@
 namespace mlx::core::vulkan {
 
 // For a block column of so many rows. Those of LU with more than lu_rows() take
-// long to compile.
+// long to compile; those of QR hold at most qr_rows() in registers.
 uint32_t lu_rows(const Caps& caps);
+uint32_t qr_rows(const Caps& caps);
 LuPanelVariant lu_panel_variant(Type t, uint32_t rows, const Caps& caps);
 QrPanelVariant qr_panel_variant(Type t, uint32_t rows, const Caps& caps);
 
-// Whether the panels' loops end as they should: llvmpipe cuts long ones.
-bool panels_end(uint32_t rows, const Policy& policy);
+// Columns of such a panel.
+uint32_t qr_panel_columns(Type t, uint32_t rows, const Caps& caps);
+
+// A matrix of many rows is factored in parts of so many; others are whole.
+uint32_t qr_part(uint32_t rows, uint32_t columns);
 
 // For eigenvalues, or if `stacked` singular vectors, of matrices that
 // jacobi.comp holds in shared memory; whether it does.

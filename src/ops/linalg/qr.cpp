@@ -28,38 +28,76 @@ Matrices identity(const Matrices& like, StreamEncoder& enc) {
   return matrices(e, enc);
 }
 
-} // namespace
+// x = t b or t^T b.
+Matrices times_t(
+    const Reflectors& h,
+    bool transposed,
+    const Matrices& b,
+    StreamEncoder& enc) {
+  array x = enc.temporary(b.view().shape(), b.of.dtype());
+  Matrices to = matrices(x, enc);
+  Triangle inverse{.t = h.products, .upper = !transposed, .unit = true};
+  solve_triangle(inverse, &b, nullptr, to, enc);
+  return to;
+}
 
-std::vector<Reflectors>
-factor_qr(const Matrices& a, const Matrices& r, StreamEncoder& enc) {
+// x less what the reflectors say, by columns, as panels' invocations have rows.
+Matrices reflected(const Reflectors& h, const Matrices& x, StreamEncoder& enc) {
+  auto along = product(h.v.transposed(), x, enc);
+  along = times_t(h, true, along, enc).transposed();
+  return reduced(x.transposed(), along, h.v.transposed(), enc).transposed();
+}
+
+void factor_panel(
+    const Matrices& x,
+    const Matrices& v,
+    const Matrices& r,
+    StreamEncoder& enc) {
+  QrPanelArgs args{
+      .xs = x.strides,
+      .vs = v.strides,
+      .rs = r.strides,
+      .rows = x.rows,
+      .width = x.cols,
+      .count = x.count};
+  enc.dispatch(
+      qr_panel_variant(type_of(x.of), x.rows, enc.caps()),
+      {x.view()},
+      {v.view(), r.view()},
+      args,
+      linear(x.count),
+      Work{.flops = 4.0 * x.rows * x.cols * x.cols * x.count});
+}
+
+// By blocks of `width` columns, made of smaller ones down to panels. If it is
+// given, v gets all reflectors; it is zero above them.
+std::vector<Reflectors> factor_blocks(
+    const Matrices& a,
+    const Matrices& r,
+    uint32_t width,
+    const Matrices* v,
+    StreamEncoder& enc) {
   std::vector<Reflectors> all;
   uint32_t n = std::min(a.rows, a.cols);
   Matrices left = a; // what is not factored yet
-  for (uint32_t at = 0; at < n; at += linalg_block) {
-    uint32_t w = block_width(at, n), rows = left.rows;
-    Matrices v = new_matrices(a.count, rows, w, a.of.dtype(), enc);
-    Matrices t = new_matrices(a.count, w, w, a.of.dtype(), enc).transposed();
-    Matrices x = left.part(0, 0, rows, w), corner = r.part(at, at, w, w);
-    QrPanelArgs args{
-        .xs = x.strides,
-        .vs = v.strides,
-        .rs = corner.strides,
-        .rows = rows,
-        .width = w,
-        .count = a.count};
-    enc.dispatch(
-        qr_panel_variant(type_of(a.of), rows, enc.caps()),
-        {x.view()},
-        {v.view(), corner.view(), t.of},
-        args,
-        linear(a.count),
-        Work{.flops = 4.0 * rows * w * w * a.count});
-    all.push_back({at, v, t});
+  for (uint32_t at = 0; at < n; at += width) {
+    uint32_t w = std::min(width, n - at), rows = left.rows;
     uint32_t after = left.cols - w;
+    auto x = left.part(0, 0, rows, w), corner = r.part(at, at, w, w);
+    Shape columns{int(a.count), int(w), int(rows)};
+    auto h = v
+        ? v->part(at, at, rows, w)
+        : matrices(vulkan::zeros(columns, a.of.dtype(), enc), enc).transposed();
+    uint32_t most = qr_panel_columns(type_of(a.of), rows, enc.caps());
+    if (w > most) {
+      uint32_t next = w > linalg_block ? linalg_block : most;
+      factor_blocks(x, corner, next, &h, enc);
+    } else {
+      factor_panel(x, h, corner, enc);
+    }
+    all.push_back({at, h, product(h.transposed(), h, enc)});
     if (after > 0) {
-      auto right = left.part(0, w, rows, after);
-      auto along = product(v.transposed(), right, enc);
-      right = reduced(right, v, product(t.transposed(), along, enc), enc);
+      auto right = reflected(all.back(), left.part(0, w, rows, after), enc);
       copy_to(right.part(0, 0, w, after), r.part(at, at + w, w, after), enc);
       left = right.part(w, 0, rows - w, after);
     }
@@ -67,7 +105,13 @@ factor_qr(const Matrices& a, const Matrices& r, StreamEncoder& enc) {
   return all;
 }
 
-void form_q(
+std::vector<Reflectors>
+factor_panels(const Matrices& a, const Matrices& r, StreamEncoder& enc) {
+  uint32_t width = (a.cols < 2048 ? 1 : 4) * linalg_block;
+  return factor_blocks(a, r, width, nullptr, enc);
+}
+
+void form_panels(
     const std::vector<Reflectors>& reflectors,
     const Matrices& out,
     StreamEncoder& enc,
@@ -77,17 +121,76 @@ void form_q(
     copy_to(*corner, q.part(0, 0, corner->rows, corner->cols), enc);
   }
   for (size_t i = reflectors.size(); i-- > 0;) {
-    auto& [first, v, t] = reflectors[i];
-    uint32_t at = corner ? 0 : first; // the corner is dense
-    auto part = q.part(first, at, v.rows, q.cols - at);
-    auto along = product(t, product(v.transposed(), part, enc), enc);
+    auto& h = reflectors[i];
+    uint32_t at = corner ? 0 : h.first; // the corner is dense
+    auto part = q.part(h.first, at, h.v.rows, q.cols - at);
+    auto along = product(h.v.transposed(), part, enc);
+    along = times_t(h, false, along, enc);
     if (i == 0) {
       array last = out.view();
-      reduce_into(last, part, v, along, enc);
+      reduce_into(last, part, h.v, along, enc);
     } else {
-      copy_to(reduced(part, v, along, enc), part, enc);
+      copy_to(reduced(part, h.v, along, enc), part, enc);
     }
   }
+}
+
+// Row-major, of parts of `rows` rows.
+Matrices in_parts(const Matrices& m, uint32_t parts, uint32_t rows) {
+  Matrices p = m;
+  p.count *= parts;
+  p.rows = rows;
+  p.strides.batch = int64_t(rows) * m.cols;
+  return p;
+}
+
+} // namespace
+
+bool has_qr(uint32_t rows, uint32_t columns, bool whole, const Caps& caps) {
+  return (whole ? rows : qr_part(rows, columns)) <= qr_rows(caps);
+}
+
+Qr factor_qr(
+    const Matrices& a,
+    const Matrices& r,
+    StreamEncoder& enc,
+    bool whole) {
+  Qr qr{.part = whole ? a.rows : qr_part(a.rows, a.cols)};
+  if (qr.part == a.rows) {
+    qr.reflectors = factor_panels(a, r, enc);
+    return qr;
+  }
+  uint32_t parts = ceil_div(a.rows, qr.part), n = a.cols;
+  auto stack_of = [&](uint32_t rows) {
+    Shape shape{int(a.count), int(parts * rows), int(n)};
+    return matrices(vulkan::zeros(shape, a.of.dtype(), enc), enc);
+  };
+  Matrices padded = stack_of(qr.part), stack = stack_of(n);
+  copy_to(a, padded.part(0, 0, a.rows, n), enc);
+  qr.reflectors = factor_panels(
+      in_parts(padded, parts, qr.part), in_parts(stack, parts, n), enc);
+  qr.stack = std::make_unique<Qr>(factor_qr(stack, r, enc));
+  return qr;
+}
+
+void form_q(
+    const Qr& qr,
+    const Matrices& out,
+    StreamEncoder& enc,
+    const Matrices* corner) {
+  if (!qr.stack) {
+    return form_panels(qr.reflectors, out, enc, corner);
+  }
+  uint32_t parts = ceil_div(out.rows, qr.part), n = out.cols;
+  auto stack_of = [&](uint32_t rows) {
+    Shape shape{int(out.count), int(parts * rows), int(n)};
+    return matrices(enc.temporary(shape, out.of.dtype()), enc);
+  };
+  Matrices padded = stack_of(qr.part), stack = stack_of(n);
+  form_q(*qr.stack, stack, enc, corner);
+  Matrices corners = in_parts(stack, parts, n);
+  form_panels(qr.reflectors, in_parts(padded, parts, qr.part), enc, &corners);
+  copy_to(padded.part(0, 0, out.rows, n), out, enc);
 }
 
 } // namespace vulkan
@@ -98,14 +201,15 @@ void QRF::eval_gpu(
     const std::vector<array>& inputs,
     std::vector<array>& outputs) {
   auto& enc = encoder(stream());
-  if (!panels_end(inputs[0].shape(-2), enc.target().policy)) {
+  auto& in = inputs[0];
+  if (!has_qr(in.shape(-2), in.shape(-1), false, enc.caps())) {
     return run_on_cpu(*this, inputs, outputs);
   }
   auto& q = outputs[0];
   auto& r = outputs[1];
   fill_with_zeros(r, enc);
   alloc_by_rows(q);
-  Matrices a = matrices(inputs[0], enc);
+  Matrices a = matrices(in, enc);
   form_q(factor_qr(a, matrices(r, enc), enc), matrices(q, enc), enc);
 }
 
