@@ -41,7 +41,6 @@ struct Weight {
   double read; // the part of it that a token reads
   bool embedding, head; // by its name: of tokens, of logits
   uint32_t experts; // matrices of a quantized stack; 0: is no part of one
-  bool codes; // of it, not scales or biases
   WeightPlace place;
 };
 
@@ -137,8 +136,7 @@ bool cache_stacks(Waiting& w, Split& s, uint64_t room) {
   for (auto& [load, weight] : w.weights) {
     if (weight.experts > 0) {
       weight.place.placement = Placement::InPlace;
-      auto slots = static_cast<uint32_t>(part * weight.experts);
-      weight.place.slots = weight.codes ? slots : 0;
+      weight.place.slots = static_cast<uint32_t>(part * weight.experts);
       s.read += (1 - part) * weight.read * double(weight.bytes);
     }
   }
@@ -233,7 +231,6 @@ void expect_weights(const std::unordered_map<std::string, array>& arrays) {
           .head = names_any(name, {"lm_head."}) || name.starts_with("output."),
           .experts =
               stack && (codes || side) ? static_cast<uint32_t>(a.shape(0)) : 0,
-          .codes = codes,
           .place = {}};
       w.decided = false;
     }

@@ -49,7 +49,7 @@ void Load::eval_gpu(const std::vector<array>&, array& out) {
   }
   auto& buffer = *vulkan::buffer_of(out);
   if (place.slots > 0) {
-    vulkan::cache_experts(buffer, place.slots);
+    vulkan::cache_experts(out, place.slots);
   }
   for (size_t begin = 0; begin < out.nbytes(); begin += Staging::block_size) {
     size_t size = std::min(Staging::block_size, out.nbytes() - begin);

@@ -5,25 +5,6 @@
 
 namespace mlx::core::vulkan {
 
-namespace {
-
-bool worth_fetching(const array& w, uint64_t rows, StreamEncoder& enc) {
-  constexpr uint64_t few = 16;
-  auto* b = buffer_of(w);
-  if (rows <= few || !b || b->kind != BufferKind::Shared ||
-      !enc.raw().device().memory().in_place(*b)) {
-    return false;
-  }
-  uint64_t matrix = uint64_t(w.shape(-1)) * w.shape(-2);
-  uint64_t bytes = w.data_size() * w.itemsize();
-  // A third of what weights leave free.
-  uint64_t room = enc.raw().device().memory().budget() / 18;
-  return rows >= w.size() / matrix && w.flags().contiguous &&
-      bytes <= std::min<uint64_t>(room, INT32_MAX);
-}
-
-} // namespace
-
 void donate_or_alloc(const array& in, array& out) {
   if (in.flags().row_contiguous && is_donatable(in, out) &&
       in.size() == out.size()) {
@@ -68,18 +49,41 @@ array row_contiguous(const array& a, StreamEncoder& enc) {
   return copy;
 }
 
+bool worth_fetching(const array& w, uint64_t rows, StreamEncoder& enc) {
+  constexpr uint64_t few = 16;
+  auto* b = buffer_of(w);
+  if (rows <= few || !b || b->kind != BufferKind::Shared ||
+      !enc.raw().device().memory().in_place(*b)) {
+    return false;
+  }
+  uint64_t matrix = uint64_t(w.shape(-1)) * w.shape(-2);
+  uint64_t bytes = w.data_size() * w.itemsize();
+  // A third of what weights leave free.
+  uint64_t room = enc.raw().device().memory().budget() / 18;
+  return rows >= w.size() / matrix && w.flags().contiguous &&
+      bytes <= std::min<uint64_t>(room, INT32_MAX);
+}
+
+std::optional<array> room_for_copy(uint64_t bytes, StreamEncoder& enc) {
+  array room = enc.scratch({static_cast<int>(bytes)}, uint8);
+  if (enc.raw().device().memory().in_place(*buffer_of(room))) {
+    return std::nullopt;
+  }
+  return room;
+}
+
 std::optional<array>
 fetched_weights(const array& w, uint64_t rows, StreamEncoder& enc) {
   if (!worth_fetching(w, rows, enc)) {
     return std::nullopt;
   }
-  array flat = enc.scratch({static_cast<int>(w.data_size())}, w.dtype());
-  if (enc.raw().device().memory().in_place(*buffer_of(flat))) {
-    return std::nullopt; // the card is full
+  auto room = room_for_copy(w.data_size() * w.itemsize(), enc);
+  if (!room) {
+    return std::nullopt;
   }
-  copy_gpu_inplace(w, flat, CopyType::Vector, enc.stream());
   array fetched(w.shape(), w.dtype(), nullptr, {});
-  fetched.copy_shared_buffer(flat, w.strides(), w.flags(), w.data_size());
+  fetched.copy_shared_buffer(*room, w.strides(), w.flags(), w.data_size());
+  copy_gpu_inplace(w, fetched, CopyType::Vector, enc.stream());
   return fetched;
 }
 

@@ -26,9 +26,15 @@ array zeros(Shape shape, Dtype dtype, StreamEncoder& enc);
 // `a` itself if row-contiguous, else a contiguous copy kept alive by `enc`.
 array row_contiguous(const array& a, StreamEncoder& enc);
 
-// Weights of a product of `rows` rows that lie in the host's memory, copied to
-// scratch memory of the device, because kernels read weights once for each few
-// rows; none if that does not repay, or if few of the matrices are used.
+// Whether weights of a product of `rows` rows lie in the host's memory and are
+// better copied first: kernels read weights once for each few rows. Not if few
+// of the matrices are used.
+bool worth_fetching(const array& w, uint64_t rows, StreamEncoder& enc);
+
+// Memory of the device for a copy of so many bytes; none if it has no room.
+std::optional<array> room_for_copy(uint64_t bytes, StreamEncoder& enc);
+
+// Such weights, copied; else none.
 std::optional<array>
 fetched_weights(const array& w, uint64_t rows, StreamEncoder& enc);
 

@@ -247,7 +247,7 @@ def test_embeddings_that_are_only_gathered_from_stay_first(tmp_path):
     assert "tokens/s" in tied
 
 
-# Four layers of 32 experts in 4 bits, 15 MB. Eight of 32 are read in a step: by an
+# Six layers of 32 experts in 4 bits, 23 MB. Eight of 32 are read in a step: by an
 # even router, and by one whose first three experts take half.
 EXPERTS = """
 import hashlib
@@ -255,7 +255,7 @@ from mlx.utils import tree_flatten, tree_unflatten
 from mlx_lm.models.switch_layers import SwitchGLU
 import mlx.nn as nn
 path = f"{sys.argv[1]}/experts.safetensors"
-layers = [SwitchGLU(512, 128, 32) for _ in range(4)]
+layers = [SwitchGLU(512, 128, 32) for _ in range(6)]
 for layer in layers:
     layer.set_dtype(mx.float16)
     nn.quantize(layer, group_size=64, bits=4)
@@ -304,10 +304,16 @@ def test_a_cache_of_experts(tmp_path):
     """Slots of experts give the bits of whole stacks, and go with these."""
     (whole, loaded, _, _), said = on_card(EXPERTS, tmp_path, 1024)
     assert "stay in the host's memory" not in said and loaded > 14e6
-    for debug in ("", "noncoherent"):
+    for debug, heap, most in (("noncoherent", 13, 12e6), ("select", 20, 19e6)):
         (part, loaded, kept, left), said = on_card(
-            EXPERTS, tmp_path, 1024, MLX_VK_DEBUG=debug, MLX_VK_TEST="heap=13"
+            EXPERTS,
+            tmp_path,
+            1024,
+            MLX_VK_DEBUG=debug,
+            MLX_VK_TEST=f"heap={heap}",
         )
         assert part == whole
         assert "of the experts that are used least" in said
-        assert loaded < 2e6 and 6e6 < kept - loaded < 12e6 and left < 2e6
+        assert 6e6 < loaded < most and left < 4e6  # room for slots is taken
+        assert kept - loaded < 2e6
+    assert "assemble_experts" in said  # for many rows, if the card has room

@@ -276,6 +276,7 @@ void add_quant_variants(VariantSet& set, const Caps& caps) {
   add_quantization(set, caps);
   set.add(ExpertSlotsVariant{});
   set.add(CopyExpertsVariant{});
+  set.add(AssembleExpertsVariant{});
 }
 
 } // namespace mlx::core::vulkan

@@ -85,8 +85,19 @@ void order_wanted() {
   }
 }
 
+void list_slots() {
+  EACH(s, A.slots) {
+    store(A.moves, 2u * s, expert_of[s] - 1u); // NO_EXPERT if none
+    store(A.moves, 2u * s + 1u, s);
+  }
+}
+
 void main() {
   read_state();
+  if (A.count == 0u) { // uniform
+    list_slots();
+    return;
+  }
   EACH(i, A.count) {
     uint e = load(A.indices, i);
     uint slot = e < A.experts ? slot_of[e] : 0u;

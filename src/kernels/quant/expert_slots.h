@@ -16,12 +16,13 @@ BEGIN_INTERFACE
 
 // Finds the slots of `count` indices, and gives slots used longest ago to
 // experts that have none: `moves` lists these, as pairs of an expert and its
-// slot, then NO_EXPERT. An index beyond the experts stays as it is.
+// slot, then NO_EXPERT. An index beyond the experts stays as it is. With a
+// count of 0 `moves` lists all slots instead.
 struct ExpertSlotsArgs {
   PTR(Ptr_u32, indices)
   PTR(Ptr_u32, state)
   PTR(Ptr_u32, found)
-  PTR(Ptr_u32, moves) // 2 * count
+  PTR(Ptr_u32, moves) // 2 * count, or 2 * slots
   uint count, experts, slots; // count <= slots
   uint fresh; // no slot has an expert yet
 };
@@ -40,6 +41,16 @@ struct CopyExpertsArgs {
   uint parts, groups; // workgroups of a matrix, and all
 };
 
+// Copies one array x of a stack to y: `count` times 16 bytes, `words` times of
+// each expert, from its slot if the state says that it has one.
+struct AssembleExpertsArgs {
+  PTR(Ptr_u32, state)
+  PTR(Ptr_u32x4, x)
+  PTR(Ptr_u32x4, slots)
+  PTR(Ptr_u32x4, y)
+  uint words, count;
+};
+
 #ifdef __cplusplus
 struct ExpertSlotsVariant {
   uint WG = 128;
@@ -50,6 +61,11 @@ struct CopyExpertsVariant {
   static constexpr uint part = 256 * 8;
   uint WG = 256;
   KERNEL_VARIANT("quant/copy_experts", CopyExpertsArgs, WG)
+};
+struct AssembleExpertsVariant {
+  static constexpr uint part = CopyExpertsVariant::part;
+  uint WG = 256;
+  KERNEL_VARIANT("quant/assemble_experts", AssembleExpertsArgs, WG)
 };
 #endif
 

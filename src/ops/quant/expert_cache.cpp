@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <numeric>
 #include <utility>
 
 #include "backend/stream.h"
@@ -10,6 +11,8 @@
 #include "runtime/device.h"
 
 namespace mlx::core::vulkan {
+
+struct LayerCache;
 
 namespace {
 
@@ -36,6 +39,20 @@ struct Stack {
   std::vector<Source> sources;
   std::vector<array> slots;
 };
+
+array with_matrices(const array& a, uint32_t count) {
+  Shape shape = a.shape();
+  shape[0] = static_cast<int>(count);
+  return array(std::move(shape), a.dtype(), nullptr, {});
+}
+
+// Throws OutOfMemory if nothing else leaves the card room.
+array new_slots(const array& stack, uint32_t count) {
+  PlacementScope placement(Placement::Spare);
+  array slots = with_matrices(stack, count);
+  slots.set_data(allocator::malloc(slots.nbytes()));
+  return slots;
+}
 
 std::vector<array*> parts_of(QuantOperands& o) {
   std::vector<array*> parts{&o.w, &o.scales};
@@ -64,15 +81,9 @@ bool same(const array& a, const array& b) {
       a.strides() == b.strides();
 }
 
-array with_matrices(const array& a, uint32_t count) {
-  Shape shape = a.shape();
-  shape[0] = static_cast<int>(count);
-  return array(std::move(shape), a.dtype(), nullptr, {});
-}
-
 struct Caches {
   std::mutex mutex; // of all caches
-  std::weak_ptr<ExpertCache> latest; // that was looked up
+  std::weak_ptr<LayerCache> latest; // that was looked up
 };
 Caches& caches() {
   static auto* c = new Caches; // arrays may outlive statics
@@ -82,6 +93,12 @@ Caches& caches() {
 } // namespace
 
 struct ExpertCache {
+  const uint32_t slots;
+  std::optional<array> room; // for slots, until the layer's cache takes it
+  std::shared_ptr<LayerCache> layer;
+};
+
+struct LayerCache {
   const uint32_t slots;
   uint32_t experts = 0;
   std::vector<Stack> stacks;
@@ -93,15 +110,19 @@ struct ExpertCache {
 
   bool take(StreamEncoder& enc);
   Stack* find(QuantOperands& o);
-  Stack* add(QuantOperands& o);
+  Stack* add(StreamEncoder& enc, QuantOperands& o);
   void look_up(StreamEncoder& enc, const array& rhs);
+  void hold(const array& rhs);
+  void fill(StreamEncoder& enc);
+  array run_lookup(StreamEncoder& enc, const array& rhs, ExpertSlotsArgs args);
   void copy(StreamEncoder&, Stack&, const array& moves, uint32_t count);
   bool use_slots(StreamEncoder& enc, QuantOperands& o);
+  bool use_copy(StreamEncoder& enc, QuantOperands& o);
 };
 
 // Makes the cache one of the open batch, unless another stream's next batches
 // may still use what they looked up.
-bool ExpertCache::take(StreamEncoder& enc) {
+bool LayerCache::take(StreamEncoder& enc) {
   int own = enc.stream().index;
   if (last && stream != own && !last->submitted()) {
     return false;
@@ -120,7 +141,7 @@ bool ExpertCache::take(StreamEncoder& enc) {
   return true;
 }
 
-Stack* ExpertCache::find(QuantOperands& o) {
+Stack* LayerCache::find(QuantOperands& o) {
   auto parts = parts_of(o);
   for (auto& stack : stacks) {
     auto& sources = stack.sources;
@@ -137,25 +158,32 @@ Stack* ExpertCache::find(QuantOperands& o) {
 }
 
 // Null if the card has no room to spare.
-Stack* ExpertCache::add(QuantOperands& o) {
-  PlacementScope placement(Placement::Spare);
+Stack* LayerCache::add(StreamEncoder& enc, QuantOperands& o) {
   Stack stack;
   try {
     for (auto* part : parts_of(o)) {
       stack.sources.emplace_back(*part);
-      auto& a = stack.slots.emplace_back(with_matrices(*part, slots));
-      a.set_data(allocator::malloc(a.nbytes()));
+      auto own = buffer_of(*part)->experts;
+      bool has_room = own && own->room && own->room->dtype() == part->dtype() &&
+          own->room->shape() == with_matrices(*part, slots).shape();
+      stack.slots.push_back(
+          has_room ? *std::exchange(own->room, std::nullopt)
+                   : new_slots(*part, slots));
     }
   } catch (const OutOfMemory&) {
     return nullptr;
   }
   experts = o.w.shape(0);
-  state.reset();
-  return &stacks.emplace_back(std::move(stack));
+  stacks.push_back(std::move(stack));
+  if (state) {
+    ExpertSlotsArgs args{.experts = experts, .slots = slots};
+    copy(enc, stacks.back(), run_lookup(enc, *indices, args), slots);
+  }
+  return &stacks.back();
 }
 
 // Copies at most `count` matrices of a stack to its slots.
-void ExpertCache::copy(
+void LayerCache::copy(
     StreamEncoder& enc,
     Stack& stack,
     const array& moves,
@@ -189,32 +217,58 @@ void ExpertCache::copy(
       {.bytes = 2.0 * double(bytes) * count});
 }
 
-void ExpertCache::look_up(StreamEncoder& enc, const array& rhs) {
+// Returns the moves.
+array LayerCache::run_lookup(
+    StreamEncoder& enc,
+    const array& rhs,
+    ExpertSlotsArgs args) {
+  int count = static_cast<int>(args.count ? args.count : slots);
+  array moves = enc.temporary({2 * count}, uint32);
+  ExpertSlotsVariant variant{};
+  enc.dispatch(variant, {rhs}, {*state, *found, moves}, args, {});
+  return moves;
+}
+
+void LayerCache::look_up(StreamEncoder& enc, const array& rhs) {
   auto count = static_cast<uint32_t>(rhs.size());
   array flat = row_contiguous(rhs, enc);
-  array moves = enc.temporary({static_cast<int>(2 * count)}, uint32);
   ExpertSlotsArgs args{count, experts, slots, !state};
   if (!state) {
     int words = EXPERT_STATE_WORDS(experts, slots);
     state = enc.temporary({words}, uint32);
   }
   found = enc.temporary(rhs.shape(), uint32);
-  ExpertSlotsVariant variant{};
-  enc.dispatch(variant, {flat}, {*state, *found, moves}, args, {});
+  array moves = run_lookup(enc, flat, args);
   for (auto& stack : stacks) {
     copy(enc, stack, moves, count);
   }
+  hold(rhs);
+}
+
+void LayerCache::hold(const array& rhs) {
   indices = array(rhs.shape(), rhs.dtype(), nullptr, {});
   indices->copy_shared_buffer(rhs);
 }
 
+// Gives all slots an expert, so that the next prompts find them.
+void LayerCache::fill(StreamEncoder& enc) {
+  std::vector<uint32_t> all(std::min(slots, experts));
+  std::iota(all.begin(), all.end(), 0u);
+  array rhs(all.begin(), {static_cast<int>(all.size())}, uint32);
+  enc.add_temporary(rhs);
+  look_up(enc, rhs);
+}
+
 // Returns false if the card has no room.
-bool ExpertCache::use_slots(StreamEncoder& enc, QuantOperands& o) {
+bool LayerCache::use_slots(StreamEncoder& enc, QuantOperands& o) {
   Stack* stack = find(o);
-  if (!stack && !(stack = add(o))) {
+  if (!stack && !(stack = add(enc, o))) {
     return false;
   }
-  if (!state || !same(*indices, *o.rhs)) {
+  if (!state) {
+    fill(enc);
+  }
+  if (!same(*indices, *o.rhs)) {
     look_up(enc, *o.rhs);
   }
   auto parts = parts_of(o);
@@ -226,33 +280,83 @@ bool ExpertCache::use_slots(StreamEncoder& enc, QuantOperands& o) {
   return true;
 }
 
-void cache_experts(Buffer& buffer, uint32_t slots) {
-  buffer.experts = std::make_shared<ExpertCache>(slots);
+// Reads a copy of the whole stack, if the card has room for it. Returns false
+// if it has no room for slots.
+bool LayerCache::use_copy(StreamEncoder& enc, QuantOperands& o) {
+  auto* stack = find(o);
+  if (!stack && !(stack = add(enc, o))) {
+    return false;
+  }
+  if (!state) {
+    fill(enc);
+    hold(*o.rhs); // other stacks of the layer have these
+  }
+  auto parts = parts_of(o);
+  std::vector<array> copies;
+  for (auto* part : parts) {
+    auto room = room_for_copy(part->nbytes(), enc);
+    if (!room) {
+      return true;
+    }
+    copies.push_back(with_matrices(*part, experts));
+    copies.back().copy_shared_buffer(
+        *room, part->strides(), part->flags(), part->size());
+  }
+  for (size_t i = 0; i < parts.size(); ++i) {
+    auto count = static_cast<uint32_t>(parts[i]->nbytes() / 16);
+    AssembleExpertsArgs args{count / experts, count};
+    enc.dispatch(
+        AssembleExpertsVariant{},
+        {*state, *parts[i], stack->slots[i]},
+        {copies[i]},
+        args,
+        linear(ceil_div(count, AssembleExpertsVariant::part)));
+    *parts[i] = copies[i];
+  }
+  return true;
 }
 
-void use_cached_experts(StreamEncoder& enc, QuantOperands& o) {
+void cache_experts(const array& stack, uint32_t slots) {
+  auto& own = buffer_of(stack)->experts;
+  own = std::make_shared<ExpertCache>(ExpertCache{.slots = slots});
+  try {
+    own->room = new_slots(stack, slots);
+  } catch (const OutOfMemory&) { // add() tries again
+  }
+}
+
+void use_cached_experts(StreamEncoder& enc, QuantOperands& o, uint64_t rows) {
   auto* buffer = buffer_of(o.w);
-  if (!o.rhs || !buffer || !buffer->experts || !suits(o)) {
+  if (!o.rhs || !buffer || !buffer->experts) {
     return;
   }
   auto& all = caches();
   std::lock_guard lock(all.mutex);
-  auto cache = buffer->experts;
-  if (o.rhs->size() > cache->slots) {
-    return; // fetched_weights() may copy the stack
+  auto own = buffer->experts;
+  if (!suits(o)) {
+    for (auto* part : parts_of(o)) {
+      buffer_of(*part)->experts = nullptr; // gives its room back
+    }
+    return;
+  }
+  bool few = o.rhs->size() <= own->slots;
+  if (!few && !worth_fetching(o.w, rows, enc)) {
+    return;
   }
   auto latest = all.latest.lock();
-  if (cache->stacks.empty() && latest && latest->state &&
-      latest->slots == cache->slots &&
+  if (!own->layer && latest && latest->state && latest->slots == own->slots &&
       latest->experts == static_cast<uint32_t>(o.w.shape(0)) &&
       same(*latest->indices, *o.rhs)) {
-    cache = buffer->experts = latest;
+    own->layer = latest;
+  } else if (!own->layer) {
+    own->layer = std::make_shared<LayerCache>(own->slots);
   }
+  auto cache = own->layer;
   enc.raw().keep(cache);
   if (!cache->take(enc)) {
     return;
   }
-  if (cache->use_slots(enc, o)) {
+  if (few ? cache->use_slots(enc, o) : cache->use_copy(enc, o)) {
     all.latest = cache;
   } else {
     buffer->experts = nullptr;

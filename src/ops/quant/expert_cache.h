@@ -2,7 +2,8 @@
 // the host's memory: the design is docs/lab/2026-11-28-cache-of-experts.md.
 //
 // The stacks of a layer share one cache: those that are read by the same
-// indices in turn. The first product with new indices looks them up and copies
+// indices in turn. The first product gives as many experts slots as there are.
+// In decode, the first product with new indices looks them up and copies
 // the experts that have no slot, for all stacks; the device does both. Products
 // then read slots in place of stacks and indices. The same kernels run, so
 // results are those of the stacks, bit for bit.
@@ -15,13 +16,14 @@
 
 namespace mlx::core::vulkan {
 
-// Gives the stack of matrices in `buffer`, which a card reads in place, a cache
-// of so many.
-void cache_experts(Buffer& buffer, uint32_t slots);
+// Takes room on the card for so many matrices of a stack, or of its scales or
+// biases, that lies in the host's memory: in its first steps a program runs
+// ahead of the card, and would fill it.
+void cache_experts(const array& stack, uint32_t slots);
 
-// Makes a product by index read slots in place of its operands if they have a
-// cache with as many slots as there are indices. A longer product reads the
-// stack, or a copy (fetched_weights()).
-void use_cached_experts(StreamEncoder& enc, QuantOperands& o);
+// Makes a product by index, with so many rows of x in all, read its operands on
+// the card if they have a cache: slots, if there are as many as indices; a copy
+// of the stack that takes from slots what is there, if rows repay it.
+void use_cached_experts(StreamEncoder& enc, QuantOperands& o, uint64_t rows);
 
 } // namespace mlx::core::vulkan

@@ -109,7 +109,7 @@ void quantized_product(StreamEncoder& enc, QuantOperands&& o, array& out) {
   out.set_data(allocator::malloc(out.nbytes()));
   make_matrix_contiguous(o.w, enc);
   uint64_t rows = out.size() / out.shape(-1);
-  use_cached_experts(enc, o);
+  use_cached_experts(enc, o, rows);
   if (auto w = fetched_weights(o.w, rows, enc)) {
     o.w = *w;
   }
