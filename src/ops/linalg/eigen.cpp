@@ -1,11 +1,12 @@
-// Singular values and eigenvalues. Those of very large, of complex and of
-// unsymmetric matrices are the CPU's.
+// Singular values and eigenvalues. Singular values of very large matrices, and
+// those of complex and of unsymmetric ones, are the CPU's.
 #include <algorithm>
 #include <optional>
 
 #include "backend/on_cpu.h"
 #include "mlx/primitives.h"
 #include "ops/layout.h"
+#include "ops/linalg/eigen.h"
 #include "ops/linalg/plan.h"
 #include "ops/linalg/qr.h"
 
@@ -15,12 +16,16 @@ using namespace vulkan;
 
 namespace {
 
+bool is_real(const array& a) {
+  return a.dtype() != complex64 && a.shape(-1) > 0 && a.shape(-2) > 0;
+}
+
 bool has_kernel(const array& a, StreamEncoder& enc) {
   uint32_t columns = std::min(a.shape(-2), a.shape(-1));
   uint32_t rows = std::max(a.shape(-2), a.shape(-1));
   auto& policy = enc.target().policy;
-  return a.dtype() != complex64 && columns > 0 &&
-      columns <= policy.jacobi_columns && panels_end(rows, policy);
+  return is_real(a) && columns <= policy.jacobi_columns &&
+      panels_end(rows, policy);
 }
 
 // Makes the columns of the stack orthogonal.
@@ -61,13 +66,15 @@ void run_sweeps(
   }
 }
 
-// For square x: writes s, and if they are given the vectors y (not of symmetric
-// matrices) and v; kernels/linalg/linalg.h. Larger matrices take rotations of
-// pairs of blocks of columns (Hari, Accelerating the SVD block-Jacobi method,
-// 2005), in rounds of disjoint pairs. The number of sweeps is fixed; those
-// after the last one that rotates end at once. Eigenvalues are the singular
-// values of x + c less c, 1.5 times the Frobenius norm, so that columns are the
-// vectors times at least a third of c.
+} // namespace
+
+namespace vulkan {
+
+// Larger matrices take rotations of pairs of blocks of columns (Hari,
+// Accelerating the SVD block-Jacobi method, 2005), in rounds of disjoint pairs.
+// The number of sweeps is fixed; those after the last one that rotates end at
+// once. Eigenvalues are the singular values of x + c less c, 1.5 times the
+// Frobenius norm, so that columns are the vectors times at least a third of c.
 void run_jacobi(
     const Matrices& x,
     bool symmetric,
@@ -111,6 +118,10 @@ void run_jacobi(
       args,
       linear(uint64_t(n) * x.count));
 }
+
+} // namespace vulkan
+
+namespace {
 
 void align_signs(const Matrices& r, const Matrices& v, StreamEncoder& enc) {
   SignsArgs args{
@@ -177,7 +188,10 @@ void Eigh::eval_gpu(
     std::vector<array>& outputs) {
   auto& in = inputs[0];
   auto& enc = encoder(stream());
-  if (!has_kernel(in, enc)) {
+  uint32_t n = in.shape(-1);
+  auto& policy = enc.target().policy;
+  bool large = n >= policy.tridiagonal_columns;
+  if (!is_real(in) || (large && !merges_end(n, policy))) {
     return run_on_cpu(*this, inputs, outputs);
   }
   for (auto& out : outputs) {
@@ -189,7 +203,12 @@ void Eigh::eval_gpu(
   if (compute_eigenvectors_) {
     v = matrices(outputs[1], enc);
   }
-  run_jacobi(x, true, outputs[0], nullptr, v ? &*v : nullptr, enc);
+  auto* vectors = v ? &*v : nullptr;
+  if (large) {
+    run_tridiagonal(x, outputs[0], vectors, enc);
+  } else {
+    run_jacobi(x, true, outputs[0], nullptr, vectors, enc);
+  }
 }
 
 void Eig::eval_gpu(

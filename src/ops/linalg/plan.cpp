@@ -37,6 +37,10 @@ bool panels_end(uint32_t rows, const Policy& policy) {
   return ceil_div(rows, 256u) <= policy.most_iterations / loops;
 }
 
+bool merges_end(uint32_t columns, const Policy& policy) {
+  return columns <= policy.most_iterations / 40; // turns; 25 were seen
+}
+
 JacobiVariant jacobi_variant(Type t, uint32_t columns, bool stacked) {
   uint32_t most = columns <= 32 ? 32 : 64;
   return {.T = t, .MOST = most, .LINES = stacked ? 2 * most : most};

@@ -14,6 +14,8 @@ QrPanelVariant qr_panel_variant(Type t, uint32_t rows, const Caps& caps);
 
 // Whether the panels' loops end as they should: llvmpipe cuts long ones.
 bool panels_end(uint32_t rows, const Policy& policy);
+// The same of merge.comp's for so many columns.
+bool merges_end(uint32_t columns, const Policy& policy);
 
 // For eigenvalues, or if `stacked` singular vectors, of matrices that
 // jacobi.comp holds in shared memory; whether it does.
