@@ -10,7 +10,6 @@ Policy nvidia_policy(const Caps& caps) {
   bool nvk = caps.driver_id == VK_DRIVER_ID_MESA_NVK;
   return {
       .name = "NVIDIA",
-      .jacobi_columns = 2048, // docs/lab/2026-11-29-linear-algebra.md
       .timed_tiles = true,
       .packs_halves = false, // this and the next two are not timed
       .finite_first = false,

@@ -187,9 +187,10 @@ struct Policy {
   // Iterations that the loops of an invocation may have in total, and the items
   // of k that a scalar tile may then have.
   uint32_t most_iterations = ~0u, most_tile_k = ~0u;
-  // Most columns of eigenvalues and singular values (ops/linalg/eigen.cpp);
-  // LAPACK computes those of larger matrices.
-  uint32_t jacobi_columns = 256;
+  // Columns from which eigenvalues are those of a tridiagonal matrix
+  // (ops/linalg/eigen.h), and singular values from twice as many: the H200's,
+  // docs/lab/2026-11-29-linear-algebra.md.
+  uint32_t tridiagonal_columns = 192;
   // Tiles were timed on the class; else those of least estimated time are
   // taken.
   bool timed_tiles = false;

@@ -328,6 +328,88 @@ def test_clusters(each, spread):
     check_svd(((q * values) @ v.T).astype(Real.numpy))
 
 
+
+def hard(kind, n):
+    """Symmetric matrices that are hard for reductions and for divide and conquer."""
+    rng = np.random.default_rng(n)
+    i = np.arange(n)
+    random = rng.standard_normal((n, n))
+    q, _ = np.linalg.qr(random)
+    beside = np.diag(np.ones(n - 1), 1)
+    beside += beside.T
+    values = np.repeat([3.0, -3.0, 1.0, -1.0], -(-n // 4))[:n]
+    grades = 10.0 ** -np.linspace(0, 20, n)
+    a = {
+        "random": random,
+        "identity": np.eye(n),
+        "zero": np.zeros((n, n)),
+        "ones": np.ones((n, n)),
+        "rank 3": random[:, :3] @ random[:, :3].T,
+        "half": random[:, ::2] @ random[:, ::2].T,
+        "repeated": (q * values) @ q.T,
+        "cluster": (q * (values + 1e-6 * random[0])) @ q.T,
+        "graded": (q * grades) @ q.T,
+        "columns": random * grades,
+        "diagonal": np.diag(random[0]),
+        "pairs": np.kron(np.eye(n // 2 + 1), [[0, 1], [1, 0]])[:n, :n],
+        "toeplitz": 2 * np.eye(n) - beside,
+        "wilkinson": np.diag(np.abs(i - n // 2)) + beside,
+        "glued": np.diag(np.abs(i % 21 - 10))
+        + np.where((i % 21 == 20) & (i[:, None] == i + 1), 1e-4, np.tril(beside)),
+        "tiny": 1e-30 * random,
+        "huge": 1e30 * random,
+        "few": np.diag(random[0]) + 1e-9 * random,
+    }[kind]
+    a = a.astype(Real.numpy)
+    return np.tril(a) + np.tril(a, -1).T
+
+
+HARD = (
+    "random identity zero ones half repeated cluster graded columns diagonal pairs "
+    "toeplitz wilkinson glued tiny huge few"
+).split() + ["rank 3"]
+EDGE = 192  # Policy::tridiagonal_columns
+
+
+@pytest.mark.parametrize("kind", HARD)
+@pytest.mark.parametrize("n", [EDGE + 33])
+def test_large_symmetric(kind, n):
+    check_eigh(hard(kind, n), "LU"[len(kind) % 2])
+
+
+@pytest.mark.parametrize("n", [EDGE - 1, EDGE, EDGE + 1, EDGE + 64, EDGE + 65, 321])
+def test_sizes_of_blocks(n):
+    check_eigh(hard("random", n), "L")
+    check_eigh(hard("glued", n), "U")
+
+
+def test_large_symmetric_batches():
+    """Any strides; beside one that is not finite, which gives nothing finite."""
+    n = EDGE + 8
+    a = np.stack([hard("random", n), hard("cluster", n), hard("toeplitz", n)])
+    bad = np.concatenate([a, a[:1]])
+    bad[-1, 150, 3] = np.inf
+    bad[-1, 40, 40] = np.nan
+    for x in (
+        on_gpu(bad),
+        on_gpu(bad[::-1].copy())[::-1],
+        on_gpu(np.repeat(bad, 2, axis=-1))[..., ::2],
+        on_gpu(bad)[:, None].swapaxes(0, 1),
+    ):
+        values, vectors = (narrow(y).reshape(4, n, -1) for y in mx.linalg.eigh(x))
+        alone = narrow(mx.linalg.eigvalsh(x)).reshape(4, n, 1)
+        for y in (values, vectors, alone):
+            assert np.isnan(y[3]).all()
+        for i in range(3):
+            size = norm(narrow(a[i]))
+            close(values[i], alone[i], n, size)
+            close(narrow(a[i]) @ vectors[i], vectors[i] * values[i].T, n, size)
+            orthogonal(vectors[i])
+    values, vectors = mx.linalg.eigh(on_gpu(a[:0]))
+    assert values.shape == (0, n) and vectors.shape == (0, n, n)
+    mx.eval(values, vectors)
+
+
 def check_svd(a):
     u, s, vt = map(wide, mx.linalg.svd(on_gpu(a)))
     n, k = max(a.shape[-2:]), min(a.shape[-2:])

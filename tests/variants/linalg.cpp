@@ -1,3 +1,4 @@
+#include "kernels/linalg/tridiagonal.h"
 #include "ops/linalg/plan.h"
 #include "variants/variants.h"
 
@@ -36,6 +37,19 @@ void add_variants(Type t, VariantSet& set, const Caps& caps) {
       set.add(FinishVariant{t, symmetric, vectors});
     }
   }
+  for (bool all : {false, true}) {
+    set.add(SymmetricVariant{t, all});
+    set.add(ReduceColumnVariant{t, all});
+  }
+  set.add(ReduceProductVariant{t});
+  set.add(LeavesVariant{t});
+  for (uint32_t step = 0; step < MERGE_STEPS; ++step) {
+    set.add(MergeVariant{t, step});
+  }
+  set.add(SortedVariant{t});
+  set.add(BisectVariant{t});
+  // The triangle of reflectors.
+  set.add(SolveVariant{.T = t, .UNIT = true, .R = true, .EYE = 0});
 }
 
 } // namespace

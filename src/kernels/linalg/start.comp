@@ -6,25 +6,10 @@
 #include "common/args.glsl"
 #include "linalg/per_matrix.glsl"
 
-layout(local_size_x = 256) in;
+#define GROUP 256
+layout(local_size_x = GROUP) in;
 
-shared T part[256];
-
-T group_reduce(T x, bool adds) {
-  uint local = gl_LocalInvocationIndex;
-  part[local] = x;
-  barrier();
-  for (uint half_ = 128; half_ > 0; half_ /= 2) {
-    if (local < half_) {
-      T a = part[local], b = part[local + half_];
-      part[local] = adds ? a + b : max(a, b);
-    }
-    barrier();
-  }
-  x = part[0];
-  barrier();
-  return x;
-}
+#include "linalg/group.glsl"
 
 T item(uint matrix, uint row, uint col) {
   uint r = SYMMETRIC != 0 ? max(row, col) : row;
@@ -39,7 +24,7 @@ void work(uint matrix) {
     T v = item(matrix, i % A.n, i / A.n);
     most = is_finite(v) ? max(most, abs(v)) : T(INF_F);
   }
-  most = group_reduce(most, false);
+  most = group_max(most);
   bool finite = is_finite(most);
   T scale = finite ? scale_of(most) : T(0.0);
 #if SYMMETRIC
@@ -47,7 +32,7 @@ void work(uint matrix) {
     T v = item(matrix, i % A.n, i / A.n) * scale;
     sum += v * v;
   }
-  sum = group_reduce(sum, true);
+  sum = group_sum(sum);
 #endif
   T shift = sum > 0.0 ? 1.5 * sqrt(sum) : T(SYMMETRIC);
   if (local == 0) {

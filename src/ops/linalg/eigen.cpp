@@ -1,13 +1,11 @@
-// Singular values and eigenvalues. Those of very large, of complex and of
-// unsymmetric matrices are the CPU's.
-#include <algorithm>
+// Eigenvalues. Those of complex and of unsymmetric matrices are the CPU's.
 #include <optional>
 
 #include "backend/on_cpu.h"
 #include "mlx/primitives.h"
 #include "ops/layout.h"
+#include "ops/linalg/eigen.h"
 #include "ops/linalg/plan.h"
-#include "ops/linalg/qr.h"
 
 namespace mlx::core {
 
@@ -15,13 +13,8 @@ using namespace vulkan;
 
 namespace {
 
-bool has_kernel(const array& a, bool vectors, StreamEncoder& enc) {
-  uint32_t columns = std::min(a.shape(-2), a.shape(-1));
-  uint32_t rows = std::max(a.shape(-2), a.shape(-1));
-  auto& policy = enc.target().policy;
-  return a.dtype() != complex64 && columns > 0 &&
-      columns <= policy.jacobi_columns &&
-      has_qr(rows, columns, vectors, enc.caps());
+bool is_real(const array& a) {
+  return a.dtype() != complex64 && a.shape(-1) > 0 && a.shape(-2) > 0;
 }
 
 // Makes the columns of the stack orthogonal.
@@ -62,13 +55,15 @@ void run_sweeps(
   }
 }
 
-// For square x: writes s, and if they are given the vectors y (not of symmetric
-// matrices) and v; kernels/linalg/linalg.h. Larger matrices take rotations of
-// pairs of blocks of columns (Hari, Accelerating the SVD block-Jacobi method,
-// 2005), in rounds of disjoint pairs. The number of sweeps is fixed; those
-// after the last one that rotates end at once. Eigenvalues are the singular
-// values of x + c less c, 1.5 times the Frobenius norm, so that columns are the
-// vectors times at least a third of c.
+} // namespace
+
+namespace vulkan {
+
+// Larger matrices take rotations of pairs of blocks of columns (Hari,
+// Accelerating the SVD block-Jacobi method, 2005), in rounds of disjoint pairs.
+// The number of sweeps is fixed; those after the last one that rotates end at
+// once. Eigenvalues are the singular values of x + c less c, 1.5 times the
+// Frobenius norm, so that columns are the vectors times at least a third of c.
 void run_jacobi(
     const Matrices& x,
     bool symmetric,
@@ -113,72 +108,17 @@ void run_jacobi(
       linear(uint64_t(n) * x.count));
 }
 
-void align_signs(const Matrices& r, const Matrices& v, StreamEncoder& enc) {
-  SignsArgs args{
-      .rs = r.strides, .vs = v.strides, .n = v.cols, .count = v.count};
-  uint64_t items = uint64_t(v.count) * v.cols * v.cols;
-  enc.dispatch(
-      SignsVariant{type_of(v.of)},
-      {r.view()},
-      {v.view()},
-      args,
-      linear(items, 256));
-}
-
-// Zeros, for the triangle that factor_qr() writes.
-Matrices new_r(const Matrices& a, StreamEncoder& enc) {
-  int n = static_cast<int>(a.cols);
-  return matrices(vulkan::zeros({int(a.count), n, n}, a.of.dtype(), enc), enc);
-}
-
-} // namespace
-
-void SVD::eval_gpu(
-    const std::vector<array>& inputs,
-    std::vector<array>& outputs) {
-  auto& in = inputs[0];
-  auto& enc = encoder(stream());
-  if (!has_kernel(in, compute_uv_, enc)) {
-    return run_on_cpu(*this, inputs, outputs);
-  }
-  Matrices x = matrices(in, enc);
-  bool wide = x.rows < x.cols;
-  if (wide) { // x^T = v diag(s) u^T
-    x = x.transposed();
-  }
-  // x is q r, and r^T = v diag(s) u^T, which takes fewer sweeps (Drmac &
-  // Veselic, New fast and accurate Jacobi SVD algorithm, 2008).
-  Matrices r = new_r(x, enc);
-  auto q = factor_qr(x, r, enc, compute_uv_);
-  x = r.transposed();
-  auto& s = outputs[compute_uv_ ? 1 : 0];
-  alloc_by_rows(s);
-  if (!compute_uv_) {
-    run_jacobi(x, false, s, nullptr, nullptr, enc);
-    return;
-  }
-  alloc_by_rows(outputs[0]);
-  alloc_by_columns(outputs[2]);
-  Matrices u = matrices(outputs[wide ? 2 : 0], enc);
-  Matrices v = matrices(outputs[wide ? 0 : 2], enc);
-  (wide ? u : v) = (wide ? u : v).transposed();
-  Matrices y = new_matrices(x.count, x.rows, x.cols, in.dtype(), enc);
-  Matrices turned = new_matrices(x.count, x.cols, x.cols, in.dtype(), enc);
-  run_jacobi(x, false, s, &y, &turned, enc);
-  // y = v diag(s) has orthogonal columns, some of which may be zero: QR gives a
-  // whole basis.
-  Matrices lengths = new_r(y, enc);
-  form_q(factor_qr(y, lengths, enc), v, enc);
-  align_signs(lengths, turned, enc);
-  form_q(q, u, enc, &turned);
-}
+} // namespace vulkan
 
 void Eigh::eval_gpu(
     const std::vector<array>& inputs,
     std::vector<array>& outputs) {
   auto& in = inputs[0];
   auto& enc = encoder(stream());
-  if (!has_kernel(in, compute_eigenvectors_, enc)) {
+  uint32_t n = in.shape(-1);
+  auto& policy = enc.target().policy;
+  bool large = n >= policy.tridiagonal_columns;
+  if (!is_real(in) || (large && !merges_end(n, policy))) {
     return run_on_cpu(*this, inputs, outputs);
   }
   for (auto& out : outputs) {
@@ -190,7 +130,12 @@ void Eigh::eval_gpu(
   if (compute_eigenvectors_) {
     v = matrices(outputs[1], enc);
   }
-  run_jacobi(x, true, outputs[0], nullptr, v ? &*v : nullptr, enc);
+  auto* vectors = v ? &*v : nullptr;
+  if (large) {
+    run_tridiagonal(x, outputs[0], vectors, enc);
+  } else {
+    run_jacobi(x, true, outputs[0], nullptr, vectors, enc);
+  }
 }
 
 void Eig::eval_gpu(

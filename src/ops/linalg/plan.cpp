@@ -44,6 +44,10 @@ uint32_t qr_part(uint32_t rows, uint32_t columns) {
   return rows / 4 >= part ? part : rows;
 }
 
+bool merges_end(uint32_t columns, const Policy& policy) {
+  return columns <= policy.most_iterations / 40; // turns; 25 were seen
+}
+
 JacobiVariant jacobi_variant(Type t, uint32_t columns, bool stacked) {
   uint32_t most = columns <= 32 ? 32 : 64;
   return {.T = t, .MOST = most, .LINES = stacked ? 2 * most : most};

@@ -19,6 +19,9 @@ uint32_t qr_panel_columns(Type t, uint32_t rows, const Caps& caps);
 // A matrix of many rows is factored in parts of so many; others are whole.
 uint32_t qr_part(uint32_t rows, uint32_t columns);
 
+// Whether merge.comp's loops end as they should: llvmpipe cuts long ones.
+bool merges_end(uint32_t columns, const Policy& policy);
+
 // For eigenvalues, or if `stacked` singular vectors, of matrices that
 // jacobi.comp holds in shared memory; whether it does.
 JacobiVariant jacobi_variant(Type t, uint32_t columns, bool stacked);
