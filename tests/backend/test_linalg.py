@@ -49,7 +49,7 @@ def wide(x):
     """In doubles if products of long ones would take seconds: what those round is a
     twentieth of the bound."""
     x = np.array(x)
-    return x.astype(np.float64 if x.shape[-2:] > (512,) else np.longdouble)
+    return x.astype(np.float64 if x.shape[-2:] > (200,) else np.longdouble)
 
 
 def narrow(x):

@@ -10,6 +10,7 @@
 #include "common/args.glsl"
 
 #define GROUP COLUMN_GROUP
+#define FEW 8 // loads of each at once
 layout(local_size_x = GROUP) in;
 
 // A column whose squares add up to no more is taken for zero, as smaller squares
@@ -47,10 +48,19 @@ void work(uint matrix, uint group) {
   T first_y = load(A.state, y + (j + 1)) - beta * load(A.a, row + (j + 1));
   T first_v = s * (alpha - beta);
 
+  uint r = group * GROUP + local, at = min(r, m - 1);
+  T here = load(A.a, row + at);
+  T v = at == j + 1 ? first_v : s * load(A.state, u + at);
+  T w = s * (load(A.state, y + at) - beta * here);
+
   // v^T a v / 2 less what earlier columns take off it, and off a v in row j + 1.
   T half_ = 0.0, less = 0.0;
-  for (uint i = j + 1 + local; i < m; i += GROUP) {
-    half_ += load(A.state, u + i) * load(A.state, y + i);
+  for (uint first = j + 1; first < m; first += FEW * GROUP) {
+    [[unroll]] for (uint t = 0; t < FEW; ++t) {
+      uint i = first + t * GROUP + local, c = min(i, m - 1);
+      T x = load(A.state, u + c) * load(A.state, y + c);
+      half_ += i < m ? x : 0.0;
+    }
   }
   half_ *= 0.5 * s * s;
   uint k = min(local, BLOCK - 1);
@@ -90,15 +100,15 @@ void work(uint matrix, uint group) {
   }
   T first_w = s * first_y - less - half_ * first_v;
 
-  uint r = group * GROUP + local, at = min(r, m - 1);
-  T here = load(A.a, row + at);
-  T v = at == j + 1 ? first_v : s * load(A.state, u + at);
-  T w = s * (load(A.state, y + at) - beta * here) - half_ * v;
-  for (uint i = 0; i < j; ++i) {
-    T vi = load(A.panel, panel + uint64_t(i) * A.n + at);
-    T wi = load(A.panel, panel + uint64_t(BLOCK + i) * A.n + at);
-    w -= vi * v_w[i] + wi * v_v[i];
-    here -= vi * w_row[i] + wi * v_row[i];
+  w -= half_ * v;
+  // Columns from j on are finite, and their factors zero.
+  for (uint first = 0; first < j; first += FEW) {
+    [[unroll]] for (uint i = first; i < first + FEW; ++i) {
+      T vi = load(A.panel, panel + uint64_t(i) * A.n + at);
+      T wi = load(A.panel, panel + uint64_t(BLOCK + i) * A.n + at);
+      w -= vi * v_w[i] + wi * v_v[i];
+      here -= vi * w_row[i] + wi * v_row[i];
+    }
   }
   here -= v * first_w + w * first_v;
   bool below = r > j;
