@@ -318,7 +318,6 @@ def test_clusters(each, spread):
     check_svd(((q * values) @ v.T).astype(Real.numpy))
 
 
-
 def hard(kind, n):
     """Symmetric matrices that are hard for reductions and for divide and conquer."""
     rng = np.random.default_rng(n)
