@@ -49,7 +49,7 @@ def wide(x):
     """In doubles if products of long ones would take seconds: what those round is a
     twentieth of the bound."""
     x = np.array(x)
-    return x.astype(np.float64 if x.shape[-2:] > (512,) else np.longdouble)
+    return x.astype(np.float64 if x.shape[-2:] > (200,) else np.longdouble)
 
 
 def narrow(x):
@@ -326,7 +326,6 @@ def test_clusters(each, spread):
     check_eigh(((a + a.T) / 2).astype(Real.numpy), "L")
     v, _ = np.linalg.qr(rng.standard_normal((n, n)))
     check_svd(((q * values) @ v.T).astype(Real.numpy))
-
 
 
 def hard(kind, n):

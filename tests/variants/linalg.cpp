@@ -1,4 +1,3 @@
-#include "kernels/linalg/tridiagonal.h"
 #include "ops/linalg/plan.h"
 #include "variants/variants.h"
 
@@ -41,7 +40,9 @@ void add_variants(Type t, VariantSet& set, const Caps& caps) {
     set.add(SymmetricVariant{t, all});
     set.add(ReduceColumnVariant{t, all});
   }
-  set.add(ReduceProductVariant{t});
+  for (uint32_t rows : {1, 2}) {
+    set.add(ReduceProductVariant{t, rows});
+  }
   set.add(LeavesVariant{t});
   for (uint32_t step = 0; step < MERGE_STEPS; ++step) {
     set.add(MergeVariant{t, step});

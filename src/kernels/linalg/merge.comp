@@ -47,6 +47,18 @@ uint rotations() {
   return min(whole(COUNTS, 1), A.size);
 }
 
+// Four i from 0 to n - 1 at once, `more` unless that is exceeded: loads need not
+// wait for each other.
+#define FEW 4
+#define OVER(n, BODY)                                                         \
+  for (uint start = 0; start < n; start += FEW) {                             \
+    [[unroll]] for (uint few = 0; few < FEW; ++few) {                         \
+      uint i = min(start + few, n - 1);                                       \
+      bool more = start + few < n;                                            \
+      BODY                                                                    \
+    }                                                                         \
+  }
+
 #if STEP == MERGE_SORT
 void step_of(uint i, T beside) {
   if (i < used) {
@@ -151,14 +163,15 @@ T psi, phi, d_psi, d_phi; // sums over d up to the root's, and above; derivative
 
 void evaluate(T base, T x, uint root, uint n) {
   psi = 0.0, phi = 0.0, d_psi = 0.0, d_phi = 0.0;
-  for (uint i = 0; i < n; ++i) {
-    T z = real(ZK, i), r = z / ((real(DK, i) - base) - x);
+  OVER(n, {
+    T z = real(ZK, i);
+    T r = (more ? z : T(0.0)) / ((real(DK, i) - base) - x);
     bool left = i <= root;
     psi += left ? z * r : 0.0;
     d_psi += left ? r * r : 0.0;
     phi += left ? 0.0 : z * r;
     d_phi += left ? 0.0 : r * r;
-  }
+  })
 }
 
 // False for NaN: compilers may turn comparisons around.
@@ -179,9 +192,7 @@ void find(uint root, uint n) {
   T d = real(DK, root), z0 = real(ZK, root), gap = 0.0, z1 = 0.0;
   bool ends = root + 1 == n;
   if (ends) {
-    for (uint i = 0; i < n; ++i) {
-      gap += real(ZK, i) * real(ZK, i);
-    }
+    OVER(n, gap += more ? real(ZK, i) * real(ZK, i) : T(0.0);)
     gap *= rho;
   } else {
     gap = real(DK, root + 1) - d;
@@ -242,40 +253,45 @@ void step_of(uint i, T beside) {
 }
 
 #elif STEP == MERGE_WEIGHTS
-void step_of(uint i, T beside) {
+void step_of(uint own, T beside) {
   uint n = changing();
-  if (i < n) {
-    T d = real(DK, i), square = 1.0;
-    for (uint k = 0; k < n; ++k) {
-      T up = (real(BASE, k) - d) + real(OFFSET, k);
-      T down = real(DK, k < i || k + 1 == n ? k : k + 1) - d;
-      square *= k + 1 == n && k >= i ? up : up / down;
-    }
+  if (own < n) {
+    T d = real(DK, own), square = 1.0;
+    OVER(n, {
+      T up = (real(BASE, i) - d) + real(OFFSET, i);
+      bool last = i + 1 == n;
+      T down = last ? T(1.0) : real(DK, i < own ? i : min(i + 1, n - 1)) - d;
+      square *= more ? up / down : T(1.0);
+    })
     T weight = sqrt(abs(square));
-    put_real(WEIGHT, i, real(ZK, i) < 0.0 ? -weight : weight);
+    put_real(WEIGHT, own, real(ZK, own) < 0.0 ? -weight : weight);
   }
 }
 
 #else
-void write_column(uint i) {
-  uint n = changing(), own = whole(INDEX, i);
-  bool changes = own != NONE;
-  T base = changes ? real(BASE, own) : T(0.0);
-  T x = changes ? real(OFFSET, own) : T(0.0), sum = 0.0;
-  for (uint k = 0; changes && k < n; ++k) {
-    T v = real(WEIGHT, k) / ((real(DK, k) - base) - x);
-    sum += v * v;
+void write_column(uint own) {
+  uint n = changing(), index = whole(INDEX, own);
+  bool changes = index != NONE;
+  T base = changes ? real(BASE, index) : T(0.0);
+  T x = changes ? real(OFFSET, index) : T(0.0), sum = 0.0;
+  if (changes) {
+    OVER(n, {
+      T v = real(WEIGHT, i) / ((real(DK, i) - base) - x);
+      sum += more ? v * v : T(0.0);
+    })
   }
   T scale = changes ? 1.0 / sqrt(sum) : T(1.0);
-  uint64_t column = first * A.size + i;
-  for (uint row = 0; row < A.size; ++row) {
-    uint k = whole(INDEX, row);
-    T v = row == i ? 1.0 : 0.0;
-    if (changes && k != NONE) {
-      v = real(WEIGHT, k) / ((real(DK, k) - base) - x) * scale;
+  uint64_t column = first * A.size + own;
+  OVER(A.size, {
+    uint k = whole(INDEX, i);
+    bool inside = changes && k != NONE;
+    uint c = inside ? k : 0;
+    T v = real(WEIGHT, c) / ((real(DK, c) - base) - x) * scale;
+    if (more) {
+      T other = i == own ? 1.0 : 0.0;
+      store(A.u, column + uint64_t(i) * A.size, inside ? v : other);
     }
-    store(A.u, column + uint64_t(row) * A.size, v);
-  }
+  })
   for (uint t = rotations(); t > 0; --t) {
     T c = real(COS, t - 1), s = real(SIN, t - 1);
     uint64_t p = column + uint64_t(whole(ROT_P, t - 1)) * A.size;

@@ -10,6 +10,7 @@
 #include "common/args.glsl"
 
 #define GROUP COLUMN_GROUP
+#define FEW 8 // loads of each at once
 layout(local_size_x = GROUP) in;
 
 // A column whose squares add up to no more is taken for zero, as smaller squares
@@ -26,50 +27,49 @@ shared T sums[2][GROUP / 4];
 shared T v_v[BLOCK], v_w[BLOCK]; // products of this v with earlier v and w
 shared T v_row[BLOCK], w_row[BLOCK]; // their items in row j + 1
 
-void work(uint matrix, uint group) {
-  uint local = gl_LocalInvocationIndex;
-  uint j = A.column, m = A.n - A.at;
-  uint64_t state = uint64_t(matrix) * REDUCE_STATE(A.n, BLOCK);
-  uint64_t u = state + ((A.at + j) % 2) * A.n + A.at;
-  uint64_t next = state + ((A.at + j + 1) % 2) * A.n + A.at;
-  uint64_t y = state + 2 * A.n;
-  uint64_t panel = uint64_t(matrix) * 3 * BLOCK * A.n;
-  uint64_t row = (uint64_t(matrix) * m + (j + 1)) * m; // of a: its column, too
+uint j, m; // column of the block; rows
+uint64_t u, y, row; // of the column, its products, and row j + 1 of a: its column
+uint64_t panel, most_at;
+T beta, s; // v = s (u - beta e), beta what the reflector makes of u
+T first_v, first_w, first_y; // in row j + 1: v, w, (a (u - beta e))
+T most;
 
+void choose_reflector() {
   T alpha = load(A.state, u + (j + 1));
   T square = load(A.state, y + (m + 2 * j));
-  uint64_t most_at = y + (A.n + 2 * BLOCK + 1);
-  T most = load(A.state, most_at + (A.at + j) % 2), least = 2.0 * EPSILON * most;
+  most = load(A.state, most_at + (A.at + j) % 2);
+  T least = 2.0 * EPSILON * most, length_ = sqrt(square);
   bool none = square <= max(T(LEAST), least * least);
-  T length_ = sqrt(square);
-  T beta = none ? alpha : alpha > 0.0 ? -length_ : length_;
-  T s = none ? 0.0 : 1.0 / sqrt(length_ * (length_ + abs(alpha)));
-  T first_y = load(A.state, y + (j + 1)) - beta * load(A.a, row + (j + 1));
-  T first_v = s * (alpha - beta);
+  beta = none ? alpha : alpha > 0.0 ? -length_ : length_;
+  s = none ? 0.0 : 1.0 / sqrt(length_ * (length_ + abs(alpha)));
+  first_y = load(A.state, y + (j + 1)) - beta * load(A.a, row + (j + 1));
+  first_v = s * (alpha - beta);
+}
 
-  // v^T a v / 2 less what earlier columns take off it, and off a v in row j + 1.
-  T half_ = 0.0, less = 0.0;
-  for (uint i = j + 1 + local; i < m; i += GROUP) {
-    half_ += load(A.state, u + i) * load(A.state, y + i);
+// v^T a v / 2 for a without what earlier columns take off it; sets first_w.
+T half_product() {
+  uint local = gl_LocalInvocationIndex;
+  T half_ = 0.0;
+  for (uint start = j + 1; start < m; start += FEW * GROUP) {
+    [[unroll]] for (uint t = 0; t < FEW; ++t) {
+      uint i = start + t * GROUP + local, c = min(i, m - 1);
+      T x = load(A.state, u + c) * load(A.state, y + c);
+      half_ += i < m ? x : 0.0;
+    }
   }
-  half_ *= 0.5 * s * s;
   uint k = min(local, BLOCK - 1);
   bool mine = local < j;
   T vk = load(A.panel, panel + uint64_t(k) * A.n + (j + 1));
   T wk = load(A.panel, panel + uint64_t(BLOCK + k) * A.n + (j + 1));
-  vk = mine ? vk : 0.0;
-  wk = mine ? wk : 0.0;
   T to_v = s * (load(A.state, y + (m + k)) - beta * vk);
   T to_w = s * (load(A.state, y + (m + j + k)) - beta * wk);
-  to_v = mine ? to_v : 0.0;
-  to_w = mine ? to_w : 0.0;
-  half_ -= to_v * to_w;
-  less = vk * to_w + wk * to_v;
+  half_ = 0.5 * s * s * half_ - (mine ? to_v * to_w : 0.0);
+  T less = mine ? vk * to_w + wk * to_v : 0.0;
   if (local < BLOCK) {
-    v_v[local] = to_v;
-    v_w[local] = to_w;
-    v_row[local] = vk;
-    w_row[local] = wk;
+    v_v[local] = mine ? to_v : 0.0;
+    v_w[local] = mine ? to_w : 0.0;
+    v_row[local] = mine ? vk : 0.0;
+    w_row[local] = mine ? wk : 0.0;
   }
   half_ += shuffle_xor(half_, 1u);
   less += shuffle_xor(less, 1u);
@@ -88,17 +88,35 @@ void work(uint matrix, uint group) {
     half_ += sums[0][i];
     less += sums[1][i];
   }
-  T first_w = s * first_y - less - half_ * first_v;
+  first_w = s * first_y - less - half_ * first_v;
+  return half_;
+}
 
-  uint r = group * GROUP + local, at = min(r, m - 1);
+void work(uint matrix, uint group) {
+  j = A.column;
+  m = A.n - A.at;
+  uint64_t state = uint64_t(matrix) * REDUCE_STATE(A.n, BLOCK);
+  uint64_t next = state + ((A.at + j + 1) % 2) * A.n + A.at;
+  u = state + ((A.at + j) % 2) * A.n + A.at;
+  y = state + 2 * A.n;
+  most_at = y + (A.n + 2 * BLOCK + 1);
+  panel = uint64_t(matrix) * 3 * BLOCK * A.n;
+  row = (uint64_t(matrix) * m + (j + 1)) * m;
+  choose_reflector();
+
+  uint r = group * GROUP + gl_LocalInvocationIndex, at = min(r, m - 1);
   T here = load(A.a, row + at);
   T v = at == j + 1 ? first_v : s * load(A.state, u + at);
-  T w = s * (load(A.state, y + at) - beta * here) - half_ * v;
-  for (uint i = 0; i < j; ++i) {
-    T vi = load(A.panel, panel + uint64_t(i) * A.n + at);
-    T wi = load(A.panel, panel + uint64_t(BLOCK + i) * A.n + at);
-    w -= vi * v_w[i] + wi * v_v[i];
-    here -= vi * w_row[i] + wi * v_row[i];
+  T w = s * (load(A.state, y + at) - beta * here) - half_product() * v;
+  // Columns from j on are finite, and their factors zero.
+  for (uint start = 0; start < j; start += FEW) {
+    [[unroll]] for (uint t = 0; t < FEW; ++t) {
+      uint i = start + t;
+      T vi = load(A.panel, panel + uint64_t(i) * A.n + at);
+      T wi = load(A.panel, panel + uint64_t(BLOCK + i) * A.n + at);
+      w -= vi * v_w[i] + wi * v_v[i];
+      here -= vi * w_row[i] + wi * v_row[i];
+    }
   }
   here -= v * first_w + w * first_v;
   bool below = r > j;

@@ -7,7 +7,6 @@
 #include "linalg/linalg.h"
 
 #define PRODUCT_GROUP 256
-#define PRODUCT_ROWS 16 // of a workgroup
 #define COLUMN_GROUP 128
 #define MERGE_GROUP 64
 // Items of ReduceArgs::state per matrix.
@@ -116,8 +115,12 @@ struct SymmetricVariant {
 
 struct ReduceProductVariant {
   Type T;
+  uint ROWS; // per 32 invocations
   uint BLOCK = linalg_block;
-  KERNEL_VARIANT("linalg/reduce_product", ReduceArgs, T, BLOCK)
+  constexpr uint rows() const { // of a workgroup
+    return ROWS * PRODUCT_GROUP / 32;
+  }
+  KERNEL_VARIANT("linalg/reduce_product", ReduceArgs, T, ROWS, BLOCK)
 };
 
 struct ReduceColumnVariant {

@@ -66,4 +66,16 @@ bool is_small(Type t, uint32_t columns, bool stacked, const Caps& caps) {
   return columns <= 64 && bytes <= caps.shared_memory;
 }
 
+ReduceProductVariant reduce_product_variant(
+    Type t,
+    uint32_t rows,
+    uint32_t count,
+    const Target& gpu) {
+  ReduceProductVariant v{.T = t, .ROWS = 2};
+  if (uint64_t(rows) * count < 2 * uint64_t(v.rows()) * gpu.cores()) {
+    v.ROWS = 1;
+  }
+  return v;
+}
+
 } // namespace mlx::core::vulkan

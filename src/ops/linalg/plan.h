@@ -1,7 +1,7 @@
 // Which kernels of linear algebra a device takes. Pure, free of MLX.
 #pragma once
 
-#include "kernels/linalg/linalg.h"
+#include "kernels/linalg/tridiagonal.h"
 #include "policy/policy.h"
 
 namespace mlx::core::vulkan {
@@ -28,5 +28,12 @@ JacobiVariant jacobi_variant(Type t, uint32_t columns, bool stacked);
 bool is_small(Type t, uint32_t columns, bool stacked, const Caps& caps);
 // For other matrices.
 RoundVariant round_variant(Type t, const Caps& caps);
+
+// For `count` matrices of so many rows.
+ReduceProductVariant reduce_product_variant(
+    Type t,
+    uint32_t rows,
+    uint32_t count,
+    const Target& gpu);
 
 } // namespace mlx::core::vulkan

@@ -5,6 +5,7 @@
 #include "kernels/linalg/tridiagonal.h"
 #include "ops/layout.h"
 #include "ops/linalg/eigen.h"
+#include "ops/linalg/plan.h"
 
 namespace mlx::core::vulkan {
 
@@ -52,15 +53,16 @@ void reduce_block(
   uint32_t n = panel.rows, m = n - at, count = panel.count;
   Type t = type_of(a);
   double bytes = double(m) * count * size_of(t);
+  auto product = reduce_product_variant(t, m, count, enc.target());
   std::vector<Operand> writes{panel.of, state, r.diagonals};
   if (r.reflectors) {
     writes.emplace_back(r.reflectors->of);
   }
   ReduceArgs args{.n = n, .at = at, .count = count};
   for (; args.column < block_width(at, n - 1); ++args.column) {
-    args.groups = ceil_div(m + 2 * args.column + 1, uint32_t(PRODUCT_ROWS));
+    args.groups = ceil_div(m + 2 * args.column + 1, product.rows());
     enc.dispatch(
-        ReduceProductVariant{t},
+        product,
         {a, panel.of},
         {state},
         args,
@@ -78,8 +80,8 @@ void reduce_block(
 }
 
 Reduced make_tridiagonal(const Matrices& x, bool keep, StreamEncoder& enc) {
-  uint32_t n = x.cols, wide = 3 * linalg_block;
-  int count = x.count;
+  uint32_t n = x.cols;
+  int count = x.count, wide = 3 * linalg_block;
   auto type = x.of.dtype();
   Reduced r{
       enc.temporary({count, 2, int(n)}, type), enc.temporary({count}, type)};
@@ -93,7 +95,8 @@ Reduced make_tridiagonal(const Matrices& x, bool keep, StreamEncoder& enc) {
   array a = symmetric(x, r, state, enc);
   Matrices left{a, 0, x.count, n, n, {int64_t(n) * n, n, 1}};
   std::optional<array> other;
-  Matrices panel = new_matrices(x.count, n, wide, type, enc);
+  array columns = vulkan::zeros({count, wide, int(n)}, type, enc);
+  Matrices panel = matrices(columns, enc).transposed();
   for (uint32_t at = 0; at < n - 1; at += linalg_block) {
     array now = left.view();
     reduce_block(now, panel, state, r, at, enc);
