@@ -427,6 +427,16 @@ def test_svd(n, kind):
     check_svd(matrix(kind, n, n))
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_svd_by_eigenvalues(kind):
+    if not FULL:
+        pytest.skip("takes seconds on a software device")
+    check_svd(matrix(kind, 420, 400))
+    a = matrix(kind, 400, 400)
+    a[3, 5] = np.nan
+    assert not np.isfinite(np.array(mx.linalg.svd(on_gpu(a), compute_uv=False))).any()
+
+
 @pytest.mark.parametrize("kind", ["random", "rank"])
 @pytest.mark.parametrize("shape", SHAPES + [(200, 50), (90, 210)])
 def test_svd_of_rectangles(shape, kind):
