@@ -188,9 +188,9 @@ struct Policy {
   // of k that a scalar tile may then have.
   uint32_t most_iterations = ~0u, most_tile_k = ~0u;
   // Columns from which eigenvalues are those of a tridiagonal matrix
-  // (ops/linalg/eigen.h), and singular values from twice as many: the H200's,
-  // docs/lab/2026-11-29-linear-algebra.md.
-  uint32_t tridiagonal_columns = 192;
+  // (ops/linalg/eigen.h), and singular values from six times as many: the
+  // H200's, docs/lab/2026-11-29-linear-algebra.md.
+  uint32_t tridiagonal_columns = 65;
   // Tiles were timed on the class; else those of least estimated time are
   // taken.
   bool timed_tiles = false;

@@ -60,12 +60,18 @@ uint rotations() {
   }
 
 #if STEP == MERGE_SORT
+// All items have an order, so that places are a permutation.
+T ordered(uint i) {
+  T x = load(A.values, first + i);
+  return is_finite(x) ? x : T(INF_F);
+}
+
 void step_of(uint i, T beside) {
   if (i < used) {
-    T d = load(A.values, first + i);
+    T d = ordered(i);
     uint rank = 0;
     for (uint k = 0; k < used; ++k) {
-      T other = load(A.values, first + k);
+      T other = ordered(k);
       rank += other < d || (other == d && k < i) ? 1 : 0;
     }
     // The last row of one matrix, then the first of the other.

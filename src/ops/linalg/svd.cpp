@@ -18,7 +18,7 @@ namespace {
 
 // Whether r's singular values are eigenvalues of a matrix of twice its size.
 bool by_eigenvalues(uint32_t columns, const Policy& policy) {
-  return columns >= 2 * policy.tridiagonal_columns;
+  return columns >= 6 * policy.tridiagonal_columns;
 }
 
 bool has_kernel(const array& a, bool vectors, StreamEncoder& enc) {
