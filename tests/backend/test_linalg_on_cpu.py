@@ -78,10 +78,10 @@ FAILS = """
 import mlx.core as mx
 for _ in range(3):
     try:
-        mx.eval(mx.linalg.svd(mx.full((2100, 2100), float("nan")))[1] + 1)
+        mx.eval(mx.linalg.eig(mx.full((8, 8), float("nan")))[0] + 1)
         print("nothing thrown")
     except RuntimeError as e:
-        print("SVD" in str(e))
+        print("Eig" in str(e))
     assert mx.sum(mx.arange(10) + 1).item() == 55
 """
 
@@ -90,4 +90,5 @@ def test_error_on_the_cpu(gpu):
     """An error of the CPU's part reaches the reader; later work is not touched."""
     done = python("-c", FAILS, folder=HERE)
     assert done.returncode == 0, done.stderr[-3000:]
-    assert done.stdout.split() == ["True"] * 3
+    said = [line for line in done.stdout.splitlines() if "entry" not in line]
+    assert said == ["True"] * 3  # between lines of LAPACK
