@@ -9,7 +9,7 @@ void add_variants(Type t, VariantSet& set, const Caps& caps) {
   set.add(CholeskyVariant{t});
   set.add(LuSwapVariant{t});
   set.add(SignsVariant{t});
-  // Factors of LU, of an inverse's triangles, and triangular inverses.
+  // Factors of LU, of an inverse's triangles, triangular inverses, reflectors.
   set.add(SolveVariant{.T = t, .UNIT = true, .R = true, .EYE = 0});
   for (bool r : {false, true}) {
     set.add(SolveVariant{.T = t, .UNIT = true, .R = r, .EYE = 2});
@@ -49,8 +49,6 @@ void add_variants(Type t, VariantSet& set, const Caps& caps) {
   }
   set.add(SortedVariant{t});
   set.add(BisectVariant{t});
-  // The triangle of reflectors.
-  set.add(SolveVariant{.T = t, .UNIT = true, .R = true, .EYE = 0});
 }
 
 } // namespace
