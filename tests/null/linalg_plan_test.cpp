@@ -17,16 +17,19 @@ TEST_CASE(
       if (t == Type::f64 && !caps.shader_float64) {
         continue;
       }
-      for (uint32_t rows : {1, 64, 65, 128, 129, 224, 225, 100000}) {
+      for (uint32_t rows : {1, 64, 65, 128, 129, 225, 2000, 8192, 100000}) {
         auto lu = lu_panel_variant(t, rows, caps);
         auto qr = qr_panel_variant(t, rows, caps);
         CHECK(lu.shared_memory() <= caps.shared_memory);
         CHECK(qr.shared_memory() <= caps.shared_memory);
         CHECK((rows > lu_rows(caps) || lu.ROWS * lu.WG_SIZE >= rows));
-        CHECK((rows > qr_rows(caps) || qr.ROWS * qr.LANES >= rows));
         CHECK(lu.WG_SIZE <= caps.max_workgroup_size);
-        CHECK(qr.LANES * qr.WIDE <= caps.max_workgroup_size);
-        CHECK(qr.LANES * qr.WIDE >= 128); // whole subgroups
+        if (rows <= qr_rows(caps)) {
+          CHECK(qr.ROWS * qr.LANES >= rows);
+          CHECK(qr.LANES * qr.WIDE <= caps.max_workgroup_size);
+          CHECK(qr.LANES * qr.WIDE >= 128); // whole subgroups
+          CHECK(qr_panel_columns(t, rows, caps) >= 4);
+        }
       }
       CHECK(is_small(t, 32, false, caps));
       CHECK(round_variant(t, caps).shared_memory() <= caps.shared_memory);
