@@ -26,9 +26,9 @@ array zeros(Shape shape, Dtype dtype, StreamEncoder& enc);
 // `a` itself if row-contiguous, else a contiguous copy kept alive by `enc`.
 array row_contiguous(const array& a, StreamEncoder& enc);
 
-// Whether weights of a product of `rows` rows lie in the host's memory and are
-// better copied first: kernels read weights once for each few rows. Not if few
-// of the matrices are used.
+// True for weights in the host's memory that a product of `rows` rows had
+// better copy first, because kernels read weights once for each few rows; false
+// if the product uses few of the matrices.
 bool worth_fetching(const array& w, uint64_t rows, StreamEncoder& enc);
 
 // Memory of the device for a copy of so many bytes; none if it has no room.

@@ -110,7 +110,7 @@ struct LayerCache {
 
   bool take(StreamEncoder& enc);
   Stack* find(QuantOperands& o);
-  Stack* add(StreamEncoder& enc, QuantOperands& o);
+  Stack* find_or_add(StreamEncoder& enc, QuantOperands& o);
   void look_up(StreamEncoder& enc, const array& rhs);
   void hold(const array& rhs);
   void fill(StreamEncoder& enc);
@@ -158,7 +158,10 @@ Stack* LayerCache::find(QuantOperands& o) {
 }
 
 // Null if the card has no room to spare.
-Stack* LayerCache::add(StreamEncoder& enc, QuantOperands& o) {
+Stack* LayerCache::find_or_add(StreamEncoder& enc, QuantOperands& o) {
+  if (auto* known = find(o)) {
+    return known;
+  }
   Stack stack;
   try {
     for (auto* part : parts_of(o)) {
@@ -261,8 +264,8 @@ void LayerCache::fill(StreamEncoder& enc) {
 
 // Returns false if the card has no room.
 bool LayerCache::use_slots(StreamEncoder& enc, QuantOperands& o) {
-  Stack* stack = find(o);
-  if (!stack && !(stack = add(enc, o))) {
+  Stack* stack = find_or_add(enc, o);
+  if (!stack) {
     return false;
   }
   if (!state) {
@@ -283,8 +286,8 @@ bool LayerCache::use_slots(StreamEncoder& enc, QuantOperands& o) {
 // Reads a copy of the whole stack, if the card has room for it. Returns false
 // if it has no room for slots.
 bool LayerCache::use_copy(StreamEncoder& enc, QuantOperands& o) {
-  auto* stack = find(o);
-  if (!stack && !(stack = add(enc, o))) {
+  Stack* stack = find_or_add(enc, o);
+  if (!stack) {
     return false;
   }
   if (!state) {
@@ -321,7 +324,7 @@ void cache_experts(const array& stack, uint32_t slots) {
   own = std::make_shared<ExpertCache>(ExpertCache{.slots = slots});
   try {
     own->room = new_slots(stack, slots);
-  } catch (const OutOfMemory&) { // add() tries again
+  } catch (const OutOfMemory&) { // find_or_add() tries again
   }
 }
 
@@ -333,11 +336,13 @@ void use_cached_experts(StreamEncoder& enc, QuantOperands& o, uint64_t rows) {
   auto& all = caches();
   std::lock_guard lock(all.mutex);
   auto own = buffer->experts;
-  if (!suits(o)) {
+  auto give_rooms_back = [&] {
     for (auto* part : parts_of(o)) {
-      buffer_of(*part)->experts = nullptr; // gives its room back
+      buffer_of(*part)->experts = nullptr;
     }
-    return;
+  };
+  if (!suits(o)) {
+    return give_rooms_back();
   }
   bool few = o.rhs->size() <= own->slots;
   if (!few && !worth_fetching(o.w, rows, enc)) {
@@ -359,7 +364,7 @@ void use_cached_experts(StreamEncoder& enc, QuantOperands& o, uint64_t rows) {
   if (few ? cache->use_slots(enc, o) : cache->use_copy(enc, o)) {
     all.latest = cache;
   } else {
-    buffer->experts = nullptr;
+    give_rooms_back();
   }
 }
 
