@@ -22,9 +22,9 @@ TEST_CASE(
         auto qr = qr_panel_variant(t, rows, caps);
         CHECK(lu.shared_memory() <= caps.shared_memory);
         CHECK(qr.shared_memory() <= caps.shared_memory);
-        CHECK((rows > lu_rows(caps) || lu.ROWS * lu.WG_SIZE >= rows));
+        CHECK((rows > panel_rows(caps) || lu.ROWS * lu.WG_SIZE >= rows));
         CHECK(lu.WG_SIZE <= caps.max_workgroup_size);
-        if (rows <= qr_rows(caps)) {
+        if (rows <= panel_rows(caps)) {
           CHECK(qr.ROWS * qr.LANES >= rows);
           CHECK(qr.LANES * qr.WIDE <= caps.max_workgroup_size);
           CHECK(qr.LANES * qr.WIDE >= 128); // whole subgroups

@@ -78,6 +78,16 @@ Matrices new_matrices(
   return matrices(t, enc).transposed();
 }
 
+Matrices zero_matrices(
+    uint32_t count,
+    uint32_t rows,
+    uint32_t cols,
+    Dtype type,
+    StreamEncoder& enc) {
+  Shape shape{int(count), int(rows), int(cols)};
+  return matrices(vulkan::zeros(std::move(shape), type, enc), enc);
+}
+
 void alloc_by_rows(array& a) {
   a.set_data(allocator::malloc(a.nbytes()));
 }

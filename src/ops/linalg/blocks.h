@@ -39,6 +39,14 @@ Matrices new_matrices(
     Dtype type,
     StreamEncoder& enc);
 
+// Row-major.
+Matrices zero_matrices(
+    uint32_t count,
+    uint32_t rows,
+    uint32_t cols,
+    Dtype type,
+    StreamEncoder& enc);
+
 // Allocates an output whose matrices are row-major, or column-major.
 void alloc_by_rows(array& a);
 void alloc_by_columns(array& a);

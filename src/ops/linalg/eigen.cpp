@@ -13,10 +13,6 @@ using namespace vulkan;
 
 namespace {
 
-bool is_real(const array& a) {
-  return a.dtype() != complex64 && a.shape(-1) > 0 && a.shape(-2) > 0;
-}
-
 // Makes the columns of the stack orthogonal.
 void run_sweeps(
     const array& stack, // count x columns x lines
@@ -118,7 +114,7 @@ void Eigh::eval_gpu(
   uint32_t n = in.shape(-1);
   auto& policy = enc.target().policy;
   bool large = n >= policy.tridiagonal_columns;
-  if (!is_real(in) || (large && !merges_end(n, policy))) {
+  if (in.dtype() == complex64 || n == 0 || (large && !merges_end(n, policy))) {
     return run_on_cpu(*this, inputs, outputs);
   }
   for (auto& out : outputs) {
@@ -131,11 +127,8 @@ void Eigh::eval_gpu(
     v = matrices(outputs[1], enc);
   }
   auto* vectors = v ? &*v : nullptr;
-  if (large) {
-    run_tridiagonal(x, outputs[0], vectors, enc);
-  } else {
-    run_jacobi(x, true, outputs[0], nullptr, vectors, enc);
-  }
+  large ? run_tridiagonal(x, outputs[0], vectors, enc)
+        : run_jacobi(x, true, outputs[0], nullptr, vectors, enc);
 }
 
 void Eig::eval_gpu(

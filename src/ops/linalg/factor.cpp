@@ -80,7 +80,7 @@ void LUF::eval_gpu(
          << " have no columns to factor.";
     throw std::invalid_argument(text.str());
   }
-  if (uint32_t(a.shape(-2)) > lu_rows(enc.caps())) {
+  if (uint32_t(a.shape(-2)) > panel_rows(enc.caps())) {
     return run_on_cpu(*this, inputs, outputs);
   }
   auto& lu = outputs[0];
@@ -103,7 +103,7 @@ void Inverse::eval_gpu(const std::vector<array>& inputs, array& out) {
     solve_triangle({.t = t}, nullptr, nullptr, x, enc);
     return;
   }
-  if (uint32_t(inputs[0].shape(-2)) > lu_rows(enc.caps())) {
+  if (uint32_t(inputs[0].shape(-2)) > panel_rows(enc.caps())) {
     std::vector<array> outputs{out};
     return run_on_cpu(*this, inputs, outputs);
   }

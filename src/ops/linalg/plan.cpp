@@ -4,31 +4,25 @@
 
 namespace mlx::core::vulkan {
 
-uint32_t lu_rows(const Caps& caps) {
+uint32_t panel_rows(const Caps& caps) {
   return 32 * std::min(caps.max_workgroup_size, 512u);
 }
 
 LuPanelVariant lu_panel_variant(Type t, uint32_t rows, const Caps& caps) {
   LuPanelVariant v{.T = t, .ROWS = 1, .WG_SIZE = 64};
   while (v.ROWS * v.WG_SIZE < rows) {
-    (64 * v.WG_SIZE <= lu_rows(caps) ? v.WG_SIZE : v.ROWS) *= 2;
+    (64 * v.WG_SIZE <= panel_rows(caps) ? v.WG_SIZE : v.ROWS) *= 2;
   }
   v.WIDE = std::max(64 / linalg_bytes(t) / v.ROWS, 1u); // 16 registers
   return v;
 }
 
-uint32_t qr_rows(const Caps& caps) {
-  return 32 * std::min(caps.max_workgroup_size, 512u);
-}
-
 QrPanelVariant qr_panel_variant(Type t, uint32_t rows, const Caps& caps) {
-  uint32_t most_invocations = qr_rows(caps) / 32;
-  QrPanelVariant v{.T = t, .ROWS = 16, .LANES = 4};
+  QrPanelVariant v{.T = t, .ROWS = 16, .LANES = 4, .STAGED = true};
   while (v.ROWS * v.LANES < rows) {
     (v.ROWS < 32 ? v.ROWS : v.LANES) *= 2;
   }
-  v.WIDE = std::min(most_invocations / v.LANES, linalg_block);
-  v.STAGED = true;
+  v.WIDE = std::min(panel_rows(caps) / 32 / v.LANES, linalg_block);
   v.STAGED = v.shared_memory() <= caps.shared_memory;
   return v;
 }

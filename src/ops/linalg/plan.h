@@ -6,10 +6,9 @@
 
 namespace mlx::core::vulkan {
 
-// For a block column of so many rows. Those of LU with more than lu_rows() take
-// long to compile; those of QR hold at most qr_rows() in registers.
-uint32_t lu_rows(const Caps& caps);
-uint32_t qr_rows(const Caps& caps);
+// The most rows of a block column of LU or QR: an invocation has 32 of LU, of
+// which more take long to compile, and 32 items of QR in registers.
+uint32_t panel_rows(const Caps& caps);
 LuPanelVariant lu_panel_variant(Type t, uint32_t rows, const Caps& caps);
 QrPanelVariant qr_panel_variant(Type t, uint32_t rows, const Caps& caps);
 

@@ -15,17 +15,17 @@ namespace {
 // Of the size and type of `like`.
 Matrices identity(const Matrices& like, StreamEncoder& enc) {
   auto& [of, offset, count, rows, cols, strides] = like;
-  array e = vulkan::zeros({int(count), int(rows), int(cols)}, of.dtype(), enc);
+  Matrices e = zero_matrices(count, rows, cols, of.dtype(), enc);
   array one(1.0f, of.dtype());
   enc.add_temporary(one);
   copy_strided(
       enc,
       one,
-      e,
+      e.of,
       {{int(count), int(std::min(rows, cols))},
        {0, 0},
        {int64_t(rows) * cols, int64_t(cols) + 1}});
-  return matrices(e, enc);
+  return e;
 }
 
 // x = t b or t^T b.
@@ -84,18 +84,20 @@ std::vector<Reflectors> factor_blocks(
     uint32_t w = std::min(width, n - at), rows = left.rows;
     uint32_t after = left.cols - w;
     auto x = left.part(0, 0, rows, w), corner = r.part(at, at, w, w);
-    Shape columns{int(a.count), int(w), int(rows)};
-    auto h = v
-        ? v->part(at, at, rows, w)
-        : matrices(vulkan::zeros(columns, a.of.dtype(), enc), enc).transposed();
     uint32_t most = qr_panel_columns(type_of(a.of), rows, enc.caps());
+    auto type = a.of.dtype();
+    auto h = v     ? v->part(at, at, rows, w)
+        : w > most ? zero_matrices(a.count, w, rows, type, enc).transposed()
+                   : new_matrices(a.count, rows, w, type, enc);
     if (w > most) {
       uint32_t next = w > linalg_block ? linalg_block : most;
       factor_blocks(x, corner, next, &h, enc);
     } else {
       factor_panel(x, h, corner, enc);
     }
-    all.push_back({at, h, product(h.transposed(), h, enc)});
+    if (!v || after > 0) { // the caller of the last makes its products
+      all.push_back({at, h, product(h.transposed(), h, enc)});
+    }
     if (after > 0) {
       auto right = reflected(all.back(), left.part(0, w, rows, after), enc);
       copy_to(right.part(0, 0, w, after), r.part(at, at + w, w, after), enc);
@@ -147,7 +149,7 @@ Matrices in_parts(const Matrices& m, uint32_t parts, uint32_t rows) {
 } // namespace
 
 bool has_qr(uint32_t rows, uint32_t columns, bool whole, const Caps& caps) {
-  return (whole ? rows : qr_part(rows, columns)) <= qr_rows(caps);
+  return (whole ? rows : qr_part(rows, columns)) <= panel_rows(caps);
 }
 
 Qr factor_qr(
@@ -162,8 +164,7 @@ Qr factor_qr(
   }
   uint32_t parts = ceil_div(a.rows, qr.part), n = a.cols;
   auto stack_of = [&](uint32_t rows) {
-    Shape shape{int(a.count), int(parts * rows), int(n)};
-    return matrices(vulkan::zeros(shape, a.of.dtype(), enc), enc);
+    return zero_matrices(a.count, parts * rows, n, a.of.dtype(), enc);
   };
   Matrices padded = stack_of(qr.part), stack = stack_of(n);
   copy_to(a, padded.part(0, 0, a.rows, n), enc);
@@ -183,8 +184,8 @@ void form_q(
   }
   uint32_t parts = ceil_div(out.rows, qr.part), n = out.cols;
   auto stack_of = [&](uint32_t rows) {
-    Shape shape{int(out.count), int(parts * rows), int(n)};
-    return matrices(enc.temporary(shape, out.of.dtype()), enc);
+    auto type = out.of.dtype();
+    return new_matrices(out.count, n, parts * rows, type, enc).transposed();
   };
   Matrices padded = stack_of(qr.part), stack = stack_of(n);
   form_q(*qr.stack, stack, enc, corner);

@@ -5,7 +5,6 @@
 #include "backend/on_cpu.h"
 #include "mlx/primitives.h"
 #include "ops/gemm/gemm.h"
-#include "ops/layout.h"
 #include "ops/linalg/eigen.h"
 #include "ops/linalg/plan.h"
 #include "ops/linalg/qr.h"
@@ -16,7 +15,7 @@ using namespace vulkan;
 
 namespace {
 
-// Whether r's singular values are eigenvalues of a matrix of twice its size.
+// True if singular values are a larger matrix's eigenvalues (run_symmetric()).
 bool by_eigenvalues(uint32_t columns, const Policy& policy) {
   return columns >= 6 * policy.tridiagonal_columns;
 }
@@ -30,26 +29,19 @@ bool has_kernel(const array& a, bool vectors, StreamEncoder& enc) {
       has_qr(rows, columns, vectors, enc.caps());
 }
 
-// Zeros, for the triangle that factor_qr() writes.
-Matrices new_r(const Matrices& a, StreamEncoder& enc) {
-  int n = static_cast<int>(a.cols);
-  return matrices(vulkan::zeros({int(a.count), n, n}, a.of.dtype(), enc), enc);
-}
-
 // v = y, which has orthogonal columns, with columns of length 1. Some of y may
 // be zero: QR gives a whole basis.
 void normalize(const Matrices& y, const Matrices& v, StreamEncoder& enc) {
-  Matrices r = new_r(y, enc);
+  Matrices r = zero_matrices(y.count, y.cols, y.cols, y.of.dtype(), enc);
   form_q(factor_qr(y, r, enc), v, enc);
   SignsArgs args{
       .rs = r.strides, .vs = v.strides, .n = v.cols, .count = v.count};
-  uint64_t items = uint64_t(v.count) * v.cols * v.cols;
   enc.dispatch(
       SignsVariant{type_of(v.of)},
       {r.view()},
       {v.view()},
       args,
-      linear(items, 256));
+      linear(uint64_t(v.count) * v.cols * v.cols, 256));
 }
 
 // r v = u diag(s), as the eigenvalues of [0 r^T; r 0] are s and -s, and its
@@ -63,13 +55,12 @@ void run_symmetric(
     StreamEncoder& enc) {
   uint32_t n = r.cols, twice = 2 * n, count = r.count;
   auto type = s.dtype();
-  Shape shape{int(count), int(twice), int(twice)};
-  Matrices h = matrices(vulkan::zeros(shape, type, enc), enc);
+  Matrices h = zero_matrices(count, twice, twice, type, enc);
   copy_to(r, h.part(n, 0, n, n), enc);
   array values = enc.temporary({int(count), int(twice)}, type);
   std::optional<Matrices> z;
   if (v) {
-    z = matrices(enc.temporary(shape, type), enc);
+    z = new_matrices(count, twice, twice, type, enc).transposed();
   }
   run_tridiagonal(h, values, z ? &*z : nullptr, enc);
   // Half the difference of a pair, so that it is neither negative nor out of
@@ -111,7 +102,8 @@ void SVD::eval_gpu(
   if (wide) { // x^T = v diag(s) u^T
     x = x.transposed();
   }
-  Matrices r = new_r(x, enc);
+  auto type = in.dtype();
+  Matrices r = zero_matrices(x.count, x.cols, x.cols, type, enc);
   auto q = factor_qr(x, r, enc, compute_uv_);
   bool many = by_eigenvalues(r.cols, enc.target().policy);
   auto& s = outputs[compute_uv_ ? 1 : 0];
@@ -126,9 +118,8 @@ void SVD::eval_gpu(
   Matrices u = matrices(outputs[wide ? 2 : 0], enc);
   Matrices v = matrices(outputs[wide ? 0 : 2], enc);
   (wide ? u : v) = (wide ? u : v).transposed();
-  auto type = in.dtype();
-  Shape square{int(r.count), int(r.cols), int(r.cols)};
-  Matrices turned = matrices(enc.temporary(square, type), enc);
+  Matrices turned =
+      new_matrices(r.count, r.cols, r.cols, type, enc).transposed();
   if (many) {
     run_symmetric(r, s, &v, &turned, enc);
   } else {

@@ -81,13 +81,12 @@ void reduce_block(
 
 Reduced make_tridiagonal(const Matrices& x, bool keep, StreamEncoder& enc) {
   uint32_t n = x.cols;
-  int count = x.count, wide = 3 * linalg_block;
+  int count = x.count;
   auto type = x.of.dtype();
   Reduced r{
       enc.temporary({count, 2, int(n)}, type), enc.temporary({count}, type)};
   if (keep) {
-    array of = vulkan::zeros({count, int(n), int(n)}, type, enc);
-    r.reflectors = matrices(of, enc).transposed();
+    r.reflectors = zero_matrices(x.count, n, n, type, enc).transposed();
   }
   array state =
       enc.temporary({count, int(REDUCE_STATE(n, linalg_block))}, type);
@@ -95,8 +94,8 @@ Reduced make_tridiagonal(const Matrices& x, bool keep, StreamEncoder& enc) {
   array a = symmetric(x, r, state, enc);
   Matrices left{a, 0, x.count, n, n, {int64_t(n) * n, n, 1}};
   std::optional<array> other;
-  array columns = vulkan::zeros({count, wide, int(n)}, type, enc);
-  Matrices panel = matrices(columns, enc).transposed();
+  Matrices panel =
+      zero_matrices(x.count, 3 * linalg_block, n, type, enc).transposed();
   for (uint32_t at = 0; at < n - 1; at += linalg_block) {
     array now = left.view();
     reduce_block(now, panel, state, r, at, enc);
