@@ -20,11 +20,14 @@ TEST_CASE(
       for (uint32_t rows : {1, 64, 65, 128, 129, 225, 2000, 8192, 100000}) {
         auto lu = lu_panel_variant(t, rows, caps);
         auto qr = qr_panel_variant(t, rows, caps);
-        CHECK(lu.shared_memory() <= caps.shared_memory);
         CHECK(qr.shared_memory() <= caps.shared_memory);
-        CHECK((rows > panel_rows(caps) || lu.ROWS * lu.WG_SIZE >= rows));
-        CHECK(lu.WG_SIZE <= caps.max_workgroup_size);
-        if (rows <= panel_rows(caps)) {
+        if (rows <= lu_panel_rows(caps)) {
+          CHECK(lu.ROWS * lu.WG_SIZE >= rows);
+          CHECK(lu.WG_SIZE <= caps.max_workgroup_size);
+          CHECK(lu.WIDE >= 2);
+          CHECK(lu.shared_memory() <= caps.shared_memory);
+        }
+        if (rows <= qr_panel_rows(caps)) {
           CHECK(qr.ROWS * qr.LANES >= rows);
           CHECK(qr.LANES * qr.WIDE <= caps.max_workgroup_size);
           CHECK(qr.LANES * qr.WIDE >= 128); // whole subgroups

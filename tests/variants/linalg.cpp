@@ -16,9 +16,14 @@ void add_variants(Type t, VariantSet& set, const Caps& caps) {
     set.add(SolveVariant{.T = t, .UNIT = false, .R = r, .EYE = 1});
   }
   set.add(SolveVariant{.T = t, .UNIT = false, .R = true, .EYE = 0});
-  for (uint32_t rows = 64; rows <= panel_rows(caps); rows *= 2) {
+  for (uint32_t rows = 64; rows <= qr_panel_rows(caps); rows *= 2) {
     set.add(qr_panel_variant(t, rows, caps));
+  }
+  for (uint32_t rows = 64; rows <= lu_panel_rows(caps); rows *= 2) {
     set.add(lu_panel_variant(t, rows, caps));
+  }
+  for (bool start : {false, true}) {
+    set.add(LuColumnVariant{t, start});
   }
   set.add(round_variant(t, caps));
   for (bool stacked : {false, true}) {

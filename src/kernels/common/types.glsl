@@ -98,6 +98,9 @@ EACH_CODED_DTYPE(CODED_POINTER_)
 REF_MANY(Ptr_u32x2, uvec2, 8);
 REF_MANY(Ptr_u32x4, uvec4, 16);
 REF_MANY(Ptr_f32x4, vec4, 16);
+#if FLOAT64
+REF_MANY(Ptr_f64x2, dvec2, 16);
+#endif
 
 // MOVED(P, p, n): pointer p of type P_PTR advanced by n items, n of any integer
 // type. glslang's own `reference + n` with a 64-bit n generates a 64-to-64-bit

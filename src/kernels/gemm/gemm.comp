@@ -4,9 +4,6 @@
 #include "gemm/product.glsl"
 #include "gemm/tile.glsl"
 #include "gemm/prefetch.glsl"
-#if BY_QUADS
-#include "gemm/vec.glsl"
-#endif
 
 #if !PREFETCH
 shared Acc tile_y[BM * BN];
@@ -28,37 +25,35 @@ Acc item_b(uint k, uint c) {
 }
 
 #if PREFETCH
+#include "gemm/load_piece.glsl"
+
 // Loads without branches, at clamped addresses. Excess rows and columns are not
 // stored, and stash() zeroes items beyond k.
 #define FETCH(next, LOADS, VEC, NAME)                                         \
-  [[unroll]] for (uint i = 0; i < LOADS; i += (VEC != 0 ? 4 : 1)) {           \
+  [[unroll]] for (uint i = 0; i < LOADS; i += (VEC != 0 ? PIECE : 1)) {       \
     NAME(next, i, own_item(i, VEC))                                           \
   }
 #define FETCH_A(next, i, e)                                                   \
-  uint r = min(row0 + row_a(e), A.M - (VA != 0 && A_T != 0 ? 4 : 1));         \
-  uint k = min(k0 + k_a(e), A.K - (VA != 0 && A_T == 0 ? 4 : 1));             \
+  uint r = min(row0 + row_a(e), A.M - (VA != 0 && A_T != 0 ? PIECE : 1));     \
+  uint k = min(k0 + k_a(e), A.K - (VA != 0 && A_T == 0 ? PIECE : 1));         \
   LOAD(VA, next, i, base_a, Index(r) * A.a_row + Index(k) * A.a_col)
 #define FETCH_B(next, i, e)                                                   \
-  uint k = min(k0 + k_b(e), A.K - (VB != 0 && B_T != 0 ? 4 : 1));             \
-  uint c = min(col0 + col_b(e), A.N - (VB != 0 && B_T == 0 ? 4 : 1));         \
+  uint k = min(k0 + k_b(e), A.K - (VB != 0 && B_T != 0 ? PIECE : 1));         \
+  uint c = min(col0 + col_b(e), A.N - (VB != 0 && B_T == 0 ? PIECE : 1));     \
   LOAD(VB, next, i, base_b, Index(k) * A.b_row + Index(c) * A.b_col)
-#if !BY_QUADS
-#define LOAD(VEC, next, i, from, at) ITEM(next, i) = load(from, at);
-#else
 #define LOAD(VEC, next, i, from, at)                                          \
   if (VEC != 0) {                                                             \
-    next[i / 4] = load4(from, at);                                            \
+    next[i / PIECE] = load_piece(from, at);                                   \
   } else {                                                                    \
     ITEM(next, i) = load(from, at);                                           \
   }
-#endif
 
 // Tiles inside both matrices need only a start address and steps.
 #define INSIDE (VA != 0 && VB != 0)
 #if INSIDE
 struct TileSteps {
-  uint64_t first; // address of the invocation's first quad at k = 0
-  int64_t k, quad; // bytes between k's, and between its quads
+  uint64_t first; // address of the invocation's first piece at k = 0
+  int64_t k, piece; // bytes between k's, and between its pieces
 };
 TileSteps steps_a, steps_b;
 
@@ -70,15 +65,15 @@ void start_steps(uint row0, uint col0) {
   steps_b.first = uint64_t(MOVED(T, base_b, at_b));
   steps_a.k = int64_t(A.a_col) * T_SIZE;
   steps_b.k = int64_t(A.b_row) * T_SIZE;
-  steps_a.quad = A_T != 0 ? steps_a.k * (4 * THREADS / BM)
-                         : int64_t(A.a_row) * (T_SIZE * 4 * THREADS / BK);
-  steps_b.quad = B_T == 0 ? steps_b.k * (4 * THREADS / BN)
-                         : int64_t(A.b_col) * (T_SIZE * 4 * THREADS / BK);
+  steps_a.piece = A_T != 0 ? steps_a.k * (PIECE * THREADS / BM)
+                          : int64_t(A.a_row) * (T_SIZE * PIECE * THREADS / BK);
+  steps_b.piece = B_T == 0 ? steps_b.k * (PIECE * THREADS / BN)
+                          : int64_t(A.b_col) * (T_SIZE * PIECE * THREADS / BK);
 }
 #define FETCH_INSIDE(next, LOADS, steps)                                      \
-  [[unroll]] for (uint i = 0; i < LOADS / 4; ++i) {                           \
+  [[unroll]] for (uint i = 0; i < LOADS / PIECE; ++i) {                       \
     uint64_t at = steps.first + uint64_t(int64_t(k0) * steps.k);              \
-    next[i] = load4(T_PTR(at + uint64_t(int64_t(i) * steps.quad)), 0);        \
+    next[i] = load_piece(T_PTR(at + uint64_t(int64_t(i) * steps.piece)), 0);  \
   }
 #else
 void start_steps(uint row0, uint col0) {}
@@ -125,35 +120,44 @@ void sum_tiles(uint row0, uint col0) {
   sum_part(row0, col0, inside_end, k_end, false);
 }
 
-// Stores a quad of y; rows must be multiples of quads, and y is aligned to 16
-// bytes.
-#if BY_QUADS && !AXPBY
-#define WHOLE_QUADS (A.N % 4 == 0)
-void put_quad(Y_PTR y, uint r, uint c, vec4 q) {
+// Whether y and c have whole pieces, aligned.
+bool whole_pieces(Y_PTR y) {
+  bool whole = A.N % PIECE == 0 && uint64_t(y) % (PIECE * Y_SIZE) == 0;
+#if AXPBY
+  whole = whole && A.c_col == 1 && A.c_row % PIECE == 0 &&
+      uint64_t(base_c) % (PIECE * T_SIZE) == 0;
+#endif
+  return whole;
+}
+void put_piece(Y_PTR y, uint r, uint c, Piece v) {
   Index at = Y_AT(r, c);
-#if SPLIT
-  Ptr_f32x4(uint64_t(y) + item_index(at) * 4).v[0] = q;
+#if AXPBY
+  v = A.alpha * v +
+      A.beta * load_piece(base_c, Index(r) * A.c_row + Index(c));
+#endif
+#if SPLIT && BY_QUADS
+  Ptr_f32x4(uint64_t(y) + item_index(at) * 4).v[0] = v;
 #else
-  store_vec4(y, at, q);
+  store_piece(y, at, v);
 #endif
 }
-#else
-#define WHOLE_QUADS false
-void put_quad(Y_PTR y, uint r, uint c, Quad q) {}
-#endif
 
 void put_tile(uint row0, uint col0) {
   Y_PTR y = y_matrix();
+  bool whole = whole_pieces(y);
   [[unroll]] for (uint i = 0; i < TM; ++i) {
-    [[unroll]] for (uint j = 0; j < TN; j += 4) {
+    [[unroll]] for (uint j = 0; j < TN; j += PIECE) {
       uint r = row0 + own_row(i), c = col0 + own_col(j);
-      if (WHOLE_QUADS) {
+      if (whole) {
         if (r < A.M && c < A.N) {
-          uint e = i * TN + j;
-          put_quad(y, r, c, Quad(acc[e], acc[e + 1], acc[e + 2], acc[e + 3]));
+          Piece v;
+          [[unroll]] for (uint q = 0; q < PIECE; ++q) {
+            v[q] = acc[i * TN + j + q];
+          }
+          put_piece(y, r, c, v);
         }
       } else {
-        [[unroll]] for (uint q = 0; q < 4; ++q) {
+        [[unroll]] for (uint q = 0; q < PIECE; ++q) {
           if (r < A.M && c + q < A.N) {
             put(y, r, c + q, acc[i * TN + j + q]);
           }

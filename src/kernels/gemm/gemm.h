@@ -58,7 +58,7 @@ struct TileVariant {
   // Shared memory of gemm.comp and tile.glsl, in bytes.
   constexpr uint shared_memory() const {
     uint item = T == Type::c64 || T == Type::f64 ? 8 : 4;
-    uint tiles = BK * (BM + BN + 8);
+    uint tiles = BK * (BM + BN + 32 / item);
     return (tiles + (PREFETCH ? 0 : BM * BN)) * item;
   }
   KERNEL_VARIANT(

@@ -1,6 +1,6 @@
-// Tiles of a (BM x BK) and b (BK x BN) in shared memory, as quads of Acc along
-// rows of a and columns of b, for BM x BN of y; an invocation computes TM x TN
-// of it in blocks of 4 x 4.
+// Tiles of a (BM x BK) and b (BK x BN) in shared memory, as pieces along rows of a
+// and columns of b, for BM x BN of y; an invocation computes TM x TN of it in
+// blocks of PIECE x PIECE.
 // A_T: a has unit stride along rows. B_T: b has unit stride along k.
 #include "gemm/acc.glsl"
 
@@ -10,14 +10,14 @@
 #define GX (BN / TN)
 #define GY (BM / TM)
 #define THREADS (GX * GY)
-// Row pitch in quads; one extra quad spreads a column over banks.
-#define ROW_A (BM / 4 + 1)
-#define ROW_B (BN / 4 + 1)
+// Row pitch in pieces; one extra piece spreads a column over banks.
+#define ROW_A (BM / PIECE + 1)
+#define ROW_B (BN / PIECE + 1)
 
 layout(local_size_x = THREADS) in;
 
-shared Quad tile_a[BK * ROW_A];
-shared Quad tile_b[BK * ROW_B];
+shared Piece tile_a[BK * ROW_A];
+shared Piece tile_b[BK * ROW_B];
 Acc acc[TM * TN];
 
 // Row and k of item e of a tile; consecutive items follow the unit stride.
@@ -34,12 +34,12 @@ uint col_b(uint e) {
   return B_T != 0 ? e / BK : e % BN;
 }
 uint slot_a(uint e) {
-  return k_a(e) * (4 * ROW_A) + row_a(e);
+  return k_a(e) * (PIECE * ROW_A) + row_a(e);
 }
 uint slot_b(uint e) {
-  return k_b(e) * (4 * ROW_B) + col_b(e);
+  return k_b(e) * (PIECE * ROW_B) + col_b(e);
 }
-#define ITEM(quads, i) quads[(i) / 4][(i) % 4]
+#define ITEM(pieces, i) pieces[(i) / PIECE][(i) % PIECE]
 
 // Items of a and b, zero outside the matrices; defined by the kernel.
 Acc item_a(uint r, uint k);
@@ -58,8 +58,8 @@ void stage_tiles(uint row0, uint col0, uint k0) {
 }
 
 // The invocation's position among GX x GY. 32 invocations form a block of 8 x
-// 4, so that few distinct quads are read at a time; adjacent pairs, and pairs
-// of pairs, differ in one direction only, so that shared quads are read once.
+// 4, so that few distinct pieces are read at a time; adjacent pairs, and pairs
+// of pairs, differ in one direction only, so that shared pieces are read once.
 #define LANES_X 8
 #define LANES_Y 4
 uint own_x() {
@@ -73,10 +73,10 @@ uint own_y() {
 
 // The invocation's rows and columns of the tile.
 uint own_row(uint i) {
-  return i / 4 * (GY * 4) + own_y() * 4 + i % 4;
+  return i / PIECE * (GY * PIECE) + own_y() * PIECE + i % PIECE;
 }
 uint own_col(uint j) {
-  return j / 4 * (GX * 4) + own_x() * 4 + j % 4;
+  return j / PIECE * (GX * PIECE) + own_x() * PIECE + j % PIECE;
 }
 
 void clear_acc() {
@@ -87,12 +87,12 @@ void clear_acc() {
 
 // acc += the product for one k of the tiles.
 void multiply_k(uint k) {
-  Quad x[TM / 4];
-  Quad w[TN / 4];
-  [[unroll]] for (uint i = 0; i < TM / 4; ++i) {
+  Piece x[TM / PIECE];
+  Piece w[TN / PIECE];
+  [[unroll]] for (uint i = 0; i < TM / PIECE; ++i) {
     x[i] = tile_a[k * ROW_A + i * GY + own_y()];
   }
-  [[unroll]] for (uint j = 0; j < TN / 4; ++j) {
+  [[unroll]] for (uint j = 0; j < TN / PIECE; ++j) {
     w[j] = tile_b[k * ROW_B + j * GX + own_x()];
   }
   [[unroll]] for (uint i = 0; i < TM; ++i) {

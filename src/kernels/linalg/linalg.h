@@ -9,6 +9,9 @@
 // Invocations of a workgroup of cholesky.comp and solve.comp.
 #define LINALG_GROUP 128
 #define LU_SWAP_GROUP 256
+#define LU_COLUMN_ROWS 32 // of a workgroup
+// Words of LuColumnArgs::state per matrix.
+#define LU_STATE(rows, groups) (8 * (groups) + ((rows) + 3) / 4 * 4)
 #define MOST_SWEEPS 32 // of round.comp
 
 BEGIN_INTERFACE
@@ -28,6 +31,7 @@ struct CholeskyArgs {
   PTR(T_PTR, y)
   Strided xs, as, ys;
   uint rows, width; // of x; width <= BLOCK
+  uint each; // rows below the first `width` per workgroup, up to LINALG_GROUP
   float tolerance;
   uint groups; // workgroups per matrix
   uint count; // of matrices
@@ -62,6 +66,25 @@ struct LuPanelArgs {
   int64_t pivot_batch;
   uint rows, width, first;
   uint count;
+};
+
+// A step of the same for panels of many rows, which it leaves where they are:
+// eliminates column `column` - 1 and finds the pivot of `column`. With START it
+// copies x to y instead of the first. `state` per matrix: the pivots that
+// workgroups found, of two steps in turn, as uvec4: its key, place and row;
+// then the rows' places.
+struct LuColumnArgs {
+#if START
+  PTR(T_PTR, x)
+#endif
+  PTR(T_PTR, y)
+  PTR(Ptr_u32, pivots)
+  PTR(Ptr_u32, places)
+  PTR(Ptr_u32, state)
+  Strided xs, ys;
+  int64_t pivot_batch;
+  uint rows, width, first, column;
+  uint groups, count; // workgroups per matrix
 };
 
 // Exchanges rows as the `width` pivots from `first` on say, counted from there:
@@ -153,7 +176,7 @@ struct CholeskyVariant {
   Type T;
   uint BLOCK = linalg_block;
   constexpr uint shared_memory() const {
-    return BLOCK * (BLOCK + 3) * linalg_bytes(T);
+    return ((BLOCK + 1) * (BLOCK + 1) + 2 * BLOCK) * linalg_bytes(T);
   }
   KERNEL_VARIANT("linalg/cholesky", CholeskyArgs, T, BLOCK)
 };
@@ -194,6 +217,13 @@ struct QrPanelVariant {
   }
   KERNEL_VARIANT(
       "linalg/qr_panel", QrPanelArgs, T, ROWS, LANES, WIDE, STAGED, BLOCK)
+};
+
+struct LuColumnVariant {
+  Type T;
+  bool START;
+  uint BLOCK = linalg_block;
+  KERNEL_VARIANT("linalg/lu_column", LuColumnArgs, T, START, BLOCK)
 };
 
 struct LuSwapVariant {

@@ -34,28 +34,28 @@ void main() {
 #elif EYE == 1
     uint place = column;
 #endif
-    T v[BLOCK];
+    T v[BLOCK]; // all are loaded before the first is stored
     [[unroll]] for (uint i = 0; i < BLOCK; ++i) {
-      T sum = 0.0;
-      if (i < A.width) {
+      v[i] = 0.0;
 #if R
-        sum = load(A.r, r + i * A.rs.row);
-        sum = EYE > 0 ? -sum : sum;
+      v[i] = load(A.r, r + min(i, A.width - 1) * A.rs.row);
+      v[i] = EYE > 0 ? -v[i] : v[i];
 #endif
 #if EYE
-        sum += place == A.first + i ? 1.0 : 0.0;
+      v[i] += place == A.first + i ? 1.0 : 0.0;
 #endif
-      }
-      [[unroll]] for (uint k = 0; k < i; ++k) {
-        sum -= t[i][k] * v[k];
-      }
+    }
+    [[unroll]] for (uint i = 0; i < BLOCK; ++i) {
 #if UNIT
-      v[i] = sum;
+      T known = v[i];
 #else
-      v[i] = sum / t[i][i];
+      T known = v[i] / t[i][i];
 #endif
       if (i < A.width) {
-        store(A.x, x + i * A.xs.row, v[i]);
+        store(A.x, x + i * A.xs.row, known);
+      }
+      [[unroll]] for (uint k = i + 1; k < BLOCK; ++k) {
+        v[k] -= known * t[k][i];
       }
     }
   }

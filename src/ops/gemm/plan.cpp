@@ -200,8 +200,9 @@ TileVariant scalar_tile(const Target& gpu, const GemmProblem& p) {
   if (std::min(p.m, p.n) <= 32 || !fills(medium)) {
     return small;
   }
-  bool wide = size_of(p.type) != 8 && std::min(p.m, p.n) > 64;
-  bool held = !gpu.policy.few_registers(); // 128 sums, 24 factors, 16 loads
+  bool wide = std::min(p.m, p.n) > 64;
+  // 128 sums, 24 factors, 16 loads
+  bool held = !gpu.policy.few_registers() && size_of(p.type) != 8;
   return !wide || !fills(large) ? medium : held ? tall : large;
 }
 
@@ -210,10 +211,10 @@ void plan_tile(
     const GemmProblem& p,
     GemmPlan& plan,
     TileVariant v) {
-  plan_operands(p, plan, v, 4);
+  plan_operands(p, plan, v, size_of(p.type) == 8 ? 2 : 4);
   v.PREFETCH = gpu.policy.gpu_tiles;
-  v.VA = v.VA && v.PREFETCH && size_of(p.type) != 8;
-  v.VB = v.VB && v.PREFETCH && size_of(p.type) != 8;
+  v.VA = v.VA && v.PREFETCH;
+  v.VB = v.VB && v.PREFETCH;
   split_k(plan, gpu, gpu.policy.gemm.split_tile_k, 64);
   set_variant(plan, v);
 }
@@ -522,8 +523,8 @@ std::vector<Named<GemmPlan>> gemm_candidates(
   }
   for (auto& t : scalar_tiles) {
     bool can = gpu.policy.gpu_tiles || t.BM < 128;
-    can = can && (t.TM * t.TN <= 32 || size_of(p.type) != 8); // registers
-    if (can && !(t.TM == 16 && gpu.policy.few_registers())) {
+    bool held = !gpu.policy.few_registers() && size_of(p.type) != 8;
+    if (can && (t.TM < 16 || held)) {
       add({"scalar {} x {} by {} in {}", {t.BM, t.BN, t.TM}},
           3,
           [&](auto& plan) {

@@ -88,6 +88,13 @@ Matrices zero_matrices(
   return matrices(vulkan::zeros(std::move(shape), type, enc), enc);
 }
 
+Matrices Room::take(uint32_t r, uint32_t c, Dtype type, StreamEncoder& enc) {
+  if (!memory) {
+    memory = enc.temporary({int(count), int(rows), int(cols)}, type);
+  }
+  return {*memory, 0, count, r, c, {int64_t(r) * c, c, 1}};
+}
+
 void alloc_by_rows(array& a) {
   a.set_data(allocator::malloc(a.nbytes()));
 }
@@ -127,9 +134,20 @@ Matrices reduced(
     const Matrices& a,
     const Matrices& b,
     StreamEncoder& enc) {
-  array y = enc.temporary(c.view().shape(), c.of.dtype());
-  reduce_into(y, c, a, b, enc);
-  return matrices(y, enc);
+  Room room{c.count, c.rows, c.cols};
+  return reduced(c, a, b, room, enc);
+}
+
+Matrices reduced(
+    const Matrices& c,
+    const Matrices& a,
+    const Matrices& b,
+    Room& room,
+    StreamEncoder& enc) {
+  Matrices y = room.take(c.rows, c.cols, c.of.dtype(), enc);
+  array to = y.view();
+  reduce_into(to, c, a, b, enc);
+  return y;
 }
 
 void reduce_into(
@@ -145,46 +163,35 @@ void reduce_into(
       y);
 }
 
-void solve_triangle(
-    const Triangle& triangle,
-    const Matrices* b,
-    const array* places,
-    const Matrices& x,
-    StreamEncoder& enc) {
-  auto& t = triangle.t;
-  uint32_t n = t.rows;
-  bool upper = triangle.upper;
-  for (uint32_t done = 0; done < n; done += linalg_block) {
-    uint32_t w = block_width(done, n);
-    uint32_t at = upper ? n - done - w : done; // the block's first row
-    uint32_t before = upper ? at + w : 0; // the first row that is known
-    // Later columns of the inverse of a lower triangle are zero here.
-    uint32_t columns = b || places ? x.cols : at + w;
-    std::optional<Matrices> r;
-    if (b) {
-      r = b->part(at, 0, w, columns);
-    }
-    if (done > 0) {
-      auto left = t.part(at, before, w, done);
-      auto known = x.part(before, 0, done, columns);
-      r = r ? reduced(*r, left, known, enc) : product(left, known, enc);
-    }
-    auto block = t.part(at, at, w, w);
-    auto to = x.part(at, 0, w, columns);
-    if (upper) {
+namespace {
+
+// x = t^-1 b, by halves of halves of its rows.
+struct Solver {
+  const Triangle& triangle;
+  const Matrices *b, &x;
+  const array* places;
+  StreamEncoder& enc;
+  std::vector<Room> rooms = {}; // for what is left of halves, of halves of them
+
+  // Rows of a block. `r`: what is left of b, or without b what known rows of x
+  // say.
+  void solve_block(uint32_t at, uint32_t w, std::optional<Matrices> r) {
+    auto block = triangle.t.part(at, at, w, w);
+    auto to = x.part(at, 0, w, columns(at + w));
+    if (triangle.upper) {
       block = block.reversed();
       to = to.rows_reversed();
       if (r) {
         r = r->rows_reversed();
       }
     }
-    uint32_t groups = ceil_div(columns, uint32_t(LINALG_GROUP));
+    uint32_t groups = ceil_div(to.cols, uint32_t(LINALG_GROUP));
     SolveArgs args{
         .ts = block.strides,
         .rs = r ? r->strides : Strided{},
         .xs = to.strides,
         .width = w,
-        .columns = columns,
+        .columns = to.cols,
         .first = at,
         .groups = groups,
         .count = x.count};
@@ -209,112 +216,76 @@ void solve_triangle(
         {to.view()},
         args,
         linear(uint64_t(groups) * x.count),
-        Work{.flops = double(w) * w * columns * x.count});
+        Work{.flops = double(w) * w * to.cols * x.count});
   }
-}
 
-namespace {
-
-// Factors the first `width` columns of `rest`, what earlier ones leave of rows
-// and columns from `at` on, to y, and exchanges rows of the others and of y.
-void factor_panel(
-    const Matrices& rest,
-    const Matrices& y,
-    uint32_t at,
-    uint32_t width,
-    array& pivots,
-    array& places,
-    StreamEncoder& enc) {
-  Type t = type_of(y.of);
-  auto panel = lu_panel_variant(t, rest.rows, enc.caps());
-  auto to = y.part(at, at, rest.rows, width);
-  LuPanelArgs args{
-      .xs = rest.strides,
-      .ys = y.strides,
-      .pivot_batch = pivots.shape(-1),
-      .rows = rest.rows,
-      .width = width,
-      .first = at,
-      .count = y.count};
-  enc.dispatch(
-      panel,
-      {rest.part(0, 0, rest.rows, width).view()},
-      {to.view(), pivots, places},
-      args,
-      linear(y.count),
-      Work{.flops = 2.0 * rest.rows * width * width * y.count});
-  auto left = y.part(at, 0, rest.rows, at);
-  left.cols += width > panel.WIDE ? width : 0;
-  auto right = rest.part(0, width, rest.rows, rest.cols - width);
-  uint32_t groups = std::max(
-      ceil_div(left.cols + right.cols, LU_SWAP_GROUP / (2 * linalg_block)),
-      at > 0 ? ceil_div(y.rows, uint32_t(LU_SWAP_GROUP)) : 0);
-  if (groups == 0) {
-    return;
+  // Columns of rows up to `end`: later ones of the inverse of a lower triangle
+  // are zero.
+  uint32_t columns(uint32_t end) const {
+    return b || places ? x.cols : end;
   }
-  LuSwapArgs swap{
-      .ys = left.strides,
-      .rests = right.strides,
-      .pivot_batch = pivots.shape(-1),
-      .rows = y.rows,
-      .done = left.cols,
-      .columns = right.cols,
-      .width = width,
-      .first = at,
-      .groups = groups,
-      .count = y.count};
-  enc.dispatch(
-      LuSwapVariant{t},
-      {pivots},
-      {y.part(at, 0, rest.rows, y.cols).view(),
-       right.cols ? right.view() : to.view(),
-       places},
-      swap,
-      linear(uint64_t(groups) * y.count));
-}
+
+  void solve(
+      uint32_t at,
+      uint32_t rows,
+      const std::optional<Matrices>& r,
+      size_t depth = 0) {
+    if (rows <= linalg_block) {
+      return solve_block(at, rows, r);
+    }
+    uint32_t first = ceil_div(rows, 2 * linalg_block) * linalg_block;
+    uint32_t second = rows - first, width = columns(at + rows);
+    if (depth == rooms.size()) {
+      rooms.push_back({x.count, first, x.cols});
+    }
+    uint32_t first_at = at + (triangle.upper ? second : 0);
+    uint32_t second_at = at + (triangle.upper ? 0 : first);
+    auto part = [&](uint32_t of, uint32_t count) -> std::optional<Matrices> {
+      return r ? std::optional(r->part(of - at, 0, count, width)) : r;
+    };
+    solve(first_at, first, part(first_at, first), depth + 1);
+    // Later columns of the known rows of an inverse are zero. Without them y is
+    // by columns, as products are dense; few take less time than a dispatch.
+    uint32_t some = first < 1024 ? width : columns(at + first);
+    bool by_columns = some < width;
+    auto type = x.of.dtype();
+    auto& room = rooms[depth];
+    auto y = by_columns ? room.take(width, second, type, enc).transposed()
+                        : room.take(second, width, type, enc);
+    auto as = [&](const Matrices& m) {
+      return (by_columns ? m.transposed() : m).view();
+    };
+    array left = as(triangle.t.part(second_at, first_at, second, first));
+    array known = as(x.part(first_at, 0, first, some));
+    array to = as(y.part(0, 0, second, some));
+    GemmCall call{by_columns ? known : left, by_columns ? left : known};
+    std::optional<array> c;
+    if (auto rest = part(second_at, second)) {
+      call.c = &c.emplace(as(rest->part(0, 0, second, some)));
+      call.alpha = b ? -1 : 1;
+      call.beta = 1;
+    }
+    run_gemm(enc, call, to);
+    if (by_columns) {
+      array zero(0.0f, type);
+      array rest = y.part(0, some, second, width - some).view();
+      enc.add_temporary(zero);
+      copy_strided(enc, zero, rest, {rest.shape(), {0, 0, 0}, rest.strides()});
+    }
+    solve(second_at, second, y, depth + 1);
+  }
+};
 
 } // namespace
 
-void factor_lu(
-    const Matrices& a,
-    const Matrices& y,
-    array& pivots,
-    array& places,
+void solve_triangle(
+    const Triangle& triangle,
+    const Matrices* b,
+    const array* places,
+    const Matrices& x,
     StreamEncoder& enc) {
-  uint32_t n = std::min(y.rows, y.cols);
-  // Two pieces of memory in turn for what the columns before `at` leave, by
-  // columns, as the panels' invocations have rows.
-  Matrices rest = a;
-  std::optional<array> other;
-  if (y.cols > block_width(0, n)) {
-    rest = new_matrices(y.count, y.rows, y.cols, y.of.dtype(), enc);
-    copy_to(a, rest, enc);
-  }
-  for (uint32_t at = 0; at < n; at += linalg_block) {
-    uint32_t w = block_width(at, n);
-    uint32_t below = rest.rows - w, after = rest.cols - w;
-    factor_panel(rest, y, at, w, pivots, places, enc);
-    if (after == 0) {
-      return;
-    }
-    auto above = y.part(at, at + w, w, after), r = rest.part(0, w, w, after);
-    solve_triangle(
-        {.t = y.part(at, at, w, w), .unit = true}, &r, nullptr, above, enc);
-    if (at + w == n) {
-      return;
-    }
-    int64_t size = int64_t(below) * after;
-    if (!other) {
-      other =
-          enc.temporary({int(y.count), int(after), int(below)}, y.of.dtype());
-    }
-    Matrices next{*other, 0, y.count, after, below, {size, below, 1}};
-    array to = next.view();
-    auto left = y.part(at + w, at, below, w), c = rest.part(w, w, below, after);
-    reduce_into(to, c.transposed(), above.transposed(), left.transposed(), enc);
-    other = rest.of;
-    rest = next.transposed();
-  }
+  Solver solver{triangle, b, x, places, enc};
+  solver.solve(0, x.rows, b ? std::optional(*b) : std::nullopt);
 }
 
 } // namespace mlx::core::vulkan

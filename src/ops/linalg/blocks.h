@@ -1,9 +1,9 @@
 // Blocks of matrices in memory, and triangular systems by blocks.
 //
-// Large factorizations take linalg_block columns at a time: kernels of
-// kernels/linalg factor a block, and what earlier blocks contribute is one
-// product (run_gemm) before it. Such left-looking forms write each item once
-// (Golub & Van Loan, Matrix Computations, 3.2 and 4.2).
+// Large factorizations take linalg_block columns at a time, or several times as
+// many: kernels of kernels/linalg factor a block, and what it explains of other
+// columns is one product, run_gemm (Golub & Van Loan, Matrix Computations, 3.2
+// and 4.2).
 #pragma once
 
 #include <algorithm>
@@ -47,18 +47,33 @@ Matrices zero_matrices(
     Dtype type,
     StreamEncoder& enc);
 
+// Memory for one set of matrices after the other, of at most this size.
+struct Room {
+  uint32_t count, rows, cols;
+  std::optional<array> memory; // once it is used
+
+  // Uninitialized; row-major.
+  Matrices take(uint32_t rows, uint32_t cols, Dtype type, StreamEncoder& enc);
+};
+
 // Allocates an output whose matrices are row-major, or column-major.
 void alloc_by_rows(array& a);
 void alloc_by_columns(array& a);
 
 void copy_to(const Matrices& from, const Matrices& to, StreamEncoder& enc);
 
-// y = a b, and y = c - a b, in memory of its own; row-major.
+// y = a b, and y = c - a b, in memory of its own or a room; row-major.
 Matrices product(const Matrices& a, const Matrices& b, StreamEncoder& enc);
 Matrices reduced(
     const Matrices& c,
     const Matrices& a,
     const Matrices& b,
+    StreamEncoder& enc);
+Matrices reduced(
+    const Matrices& c,
+    const Matrices& a,
+    const Matrices& b,
+    Room& room,
     StreamEncoder& enc);
 
 // Writes c - a b to y, allocated.

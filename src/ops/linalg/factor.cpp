@@ -3,7 +3,6 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "backend/on_cpu.h"
 #include "mlx/primitives.h"
 #include "mlx/utils.h"
 #include "ops/layout.h"
@@ -28,44 +27,49 @@ void Cholesky::eval_gpu(const std::vector<array>& inputs, array& out) {
   double epsilon = out.dtype() == float64
       ? std::numeric_limits<double>::epsilon()
       : std::numeric_limits<float>::epsilon();
-  uint32_t n = a.rows, begin = 0, wide = 8 * linalg_block;
-  // `left` has the columns from `begin` on, less what earlier ones explain. One
-  // product for `wide` columns fills the device.
-  Matrices left = a;
-  auto less = [&](const Matrices& x, uint32_t from, uint32_t at) {
-    auto known = y.part(at, from, x.rows, at - from);
-    auto above = known.part(0, 0, x.cols, at - from).transposed();
-    return reduced(x, known, above, enc);
-  };
-  for (uint32_t at = 0; at < n; at += linalg_block) {
-    uint32_t w = block_width(at, n), rows = n - at;
-    if (at == begin + wide) {
-      begin = at;
-      left = less(a.part(at, at, rows, std::min(wide, rows)), 0, at);
+  uint32_t n = a.rows, wide = (n < 4096 ? 4 : 8) * linalg_block;
+  Room first{a.count, n, wide}, second = first; // in turn
+  for (uint32_t begin = 0; begin < n; begin += wide) {
+    uint32_t columns = std::min(wide, n - begin);
+    // The columns, less what earlier ones explain.
+    Matrices left = a.part(begin, begin, n - begin, columns);
+    auto reduce = [&](uint32_t from, uint32_t at) {
+      auto known = y.part(at, from, left.rows, at - from);
+      auto above = known.part(0, 0, left.cols, at - from).transposed();
+      std::swap(first, second);
+      left = reduced(left, known, above, first, enc);
+    };
+    if (begin > 0) {
+      reduce(0, begin);
     }
-    auto x = left.part(at - begin, at - begin, rows, w);
-    if (at > begin) {
-      x = less(x, begin, at);
+    for (uint32_t at = begin; at < begin + columns; at += linalg_block) {
+      uint32_t w = std::min(linalg_block, left.cols), rows = left.rows;
+      auto from = a.part(at, at, rows, rows);
+      auto to = y.part(at, at, rows, w);
+      uint32_t each = cholesky_rows(rows - w, a.count, enc.target());
+      uint32_t groups = std::max(ceil_div(rows - w, each), 1u);
+      CholeskyArgs args{
+          .xs = left.strides,
+          .as = from.strides,
+          .ys = to.strides,
+          .rows = rows,
+          .width = w,
+          .each = each,
+          .tolerance = float(4 * (at + w) * epsilon),
+          .groups = groups,
+          .count = a.count};
+      enc.dispatch(
+          variant,
+          {left.part(0, 0, rows, w).view(), from.view()},
+          {to.view()},
+          args,
+          linear(uint64_t(groups) * a.count),
+          Work{.flops = double(rows) * w * w * a.count});
+      if (left.cols > w) {
+        left = left.part(w, w, rows - w, left.cols - w);
+        reduce(at, at + w);
+      }
     }
-    auto from = a.part(at, at, rows, rows);
-    auto to = y.part(at, at, rows, w);
-    uint32_t groups = std::max(ceil_div(rows - w, uint32_t(LINALG_GROUP)), 1u);
-    CholeskyArgs args{
-        .xs = x.strides,
-        .as = from.strides,
-        .ys = to.strides,
-        .rows = rows,
-        .width = w,
-        .tolerance = float(4 * (at + w) * epsilon),
-        .groups = groups,
-        .count = a.count};
-    enc.dispatch(
-        variant,
-        {x.view(), from.view()},
-        {to.view()},
-        args,
-        linear(uint64_t(groups) * a.count),
-        Work{.flops = double(rows) * w * w * a.count});
   }
 }
 
@@ -79,9 +83,6 @@ void LUF::eval_gpu(
     text << "[linalg::lu] Matrices of shape " << a.shape()
          << " have no columns to factor.";
     throw std::invalid_argument(text.str());
-  }
-  if (uint32_t(a.shape(-2)) > panel_rows(enc.caps())) {
-    return run_on_cpu(*this, inputs, outputs);
   }
   auto& lu = outputs[0];
   alloc_by_columns(lu);
@@ -102,10 +103,6 @@ void Inverse::eval_gpu(const std::vector<array>& inputs, array& out) {
     }
     solve_triangle({.t = t}, nullptr, nullptr, x, enc);
     return;
-  }
-  if (uint32_t(inputs[0].shape(-2)) > panel_rows(enc.caps())) {
-    std::vector<array> outputs{out};
-    return run_on_cpu(*this, inputs, outputs);
   }
   alloc_by_rows(out);
   Matrices x = matrices(out, enc);

@@ -4,33 +4,49 @@
 
 namespace mlx::core::vulkan {
 
-uint32_t panel_rows(const Caps& caps) {
+uint32_t qr_panel_rows(const Caps& caps) {
   return 32 * std::min(caps.max_workgroup_size, 512u);
+}
+
+uint32_t cholesky_rows(uint32_t rows, uint32_t count, const Target& gpu) {
+  uint32_t few = LINALG_GROUP / 4;
+  bool idle = uint64_t(count) * ((rows + few - 1) / few) < 4 * gpu.cores();
+  return idle ? few : LINALG_GROUP;
+}
+
+uint32_t block_columns(uint32_t columns) {
+  return (columns < 4096 ? 1 : 16) * linalg_block;
+}
+
+uint32_t lu_panel_rows(const Caps& caps) {
+  return 4 * std::min(caps.max_workgroup_size, 1024u);
 }
 
 LuPanelVariant lu_panel_variant(Type t, uint32_t rows, const Caps& caps) {
   LuPanelVariant v{.T = t, .ROWS = 1, .WG_SIZE = 64};
   while (v.ROWS * v.WG_SIZE < rows) {
-    (64 * v.WG_SIZE <= panel_rows(caps) ? v.WG_SIZE : v.ROWS) *= 2;
+    (8 * v.WG_SIZE <= lu_panel_rows(caps) ? v.WG_SIZE : v.ROWS) *= 2;
   }
-  v.WIDE = std::max(64 / linalg_bytes(t) / v.ROWS, 1u); // 16 registers
+  v.WIDE = 64 / linalg_bytes(t) / v.ROWS; // 16 registers
   return v;
 }
 
-QrPanelVariant qr_panel_variant(Type t, uint32_t rows, const Caps& caps) {
+QrPanelVariant qr_panel_variant(Type t, uint32_t rows, const Target& gpu) {
   QrPanelVariant v{.T = t, .ROWS = 16, .LANES = 4, .STAGED = true};
+  uint32_t held = gpu.policy.few_registers() ? 16 : 32;
+  uint32_t lanes = qr_panel_rows(gpu.caps) / 32;
   while (v.ROWS * v.LANES < rows) {
-    (v.ROWS < 32 ? v.ROWS : v.LANES) *= 2;
+    (v.ROWS < held || v.LANES == lanes ? v.ROWS : v.LANES) *= 2;
   }
-  v.WIDE = std::min(panel_rows(caps) / 32 / v.LANES, linalg_block);
-  v.STAGED = v.shared_memory() <= caps.shared_memory;
+  v.WIDE = std::min(lanes / v.LANES, linalg_block);
+  v.STAGED = v.shared_memory() <= gpu.caps.shared_memory;
   return v;
 }
 
-uint32_t qr_panel_columns(Type t, uint32_t rows, const Caps& caps) {
+uint32_t qr_panel_columns(Type t, uint32_t rows, const Target& gpu) {
   // Applying an earlier column's reflector takes 2 us on an H200, a product
   // for the others of a block some 35.
-  return std::min(4 * qr_panel_variant(t, rows, caps).WIDE, linalg_block);
+  return std::min(4 * qr_panel_variant(t, rows, gpu).WIDE, linalg_block);
 }
 
 uint32_t qr_part(uint32_t rows, uint32_t columns) {

@@ -6,14 +6,22 @@
 
 namespace mlx::core::vulkan {
 
-// The most rows of a block column of LU or QR: an invocation has 32 of LU, of
-// which more take long to compile, and 32 items of QR in registers.
-uint32_t panel_rows(const Caps& caps);
-LuPanelVariant lu_panel_variant(Type t, uint32_t rows, const Caps& caps);
-QrPanelVariant qr_panel_variant(Type t, uint32_t rows, const Caps& caps);
+// Rows of a workgroup of cholesky.comp, of so many: few unless that fills the
+// device.
+uint32_t cholesky_rows(uint32_t rows, uint32_t count, const Target& gpu);
 
-// Columns of such a panel.
-uint32_t qr_panel_columns(Type t, uint32_t rows, const Caps& caps);
+// Columns of the blocks of so many, which are made of panels.
+uint32_t block_columns(uint32_t columns);
+
+// The most rows of a panel that one workgroup factors. LU has another kernel
+// for more.
+uint32_t lu_panel_rows(const Caps& caps);
+uint32_t qr_panel_rows(const Caps& caps);
+LuPanelVariant lu_panel_variant(Type t, uint32_t rows, const Caps& caps);
+QrPanelVariant qr_panel_variant(Type t, uint32_t rows, const Target& gpu);
+
+// Columns of such a panel of QR.
+uint32_t qr_panel_columns(Type t, uint32_t rows, const Target& gpu);
 
 // A matrix of many rows is factored in parts of so many; others are whole.
 uint32_t qr_part(uint32_t rows, uint32_t columns);

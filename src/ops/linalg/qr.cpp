@@ -42,10 +42,15 @@ Matrices times_t(
 }
 
 // x less what the reflectors say, by columns, as panels' invocations have rows.
-Matrices reflected(const Reflectors& h, const Matrices& x, StreamEncoder& enc) {
+Matrices reflected(
+    const Reflectors& h,
+    const Matrices& x,
+    Room& room,
+    StreamEncoder& enc) {
   auto along = product(h.v.transposed(), x, enc);
   along = times_t(h, true, along, enc).transposed();
-  return reduced(x.transposed(), along, h.v.transposed(), enc).transposed();
+  auto v = h.v.transposed();
+  return reduced(x.transposed(), along, v, room, enc).transposed();
 }
 
 void factor_panel(
@@ -61,7 +66,7 @@ void factor_panel(
       .width = x.cols,
       .count = x.count};
   enc.dispatch(
-      qr_panel_variant(type_of(x.of), x.rows, enc.caps()),
+      qr_panel_variant(type_of(x.of), x.rows, enc.target()),
       {x.view()},
       {v.view(), r.view()},
       args,
@@ -79,12 +84,13 @@ std::vector<Reflectors> factor_blocks(
     StreamEncoder& enc) {
   std::vector<Reflectors> all;
   uint32_t n = std::min(a.rows, a.cols);
+  Room first{a.count, a.cols, a.rows}, second = first; // in turn
   Matrices left = a; // what is not factored yet
   for (uint32_t at = 0; at < n; at += width) {
     uint32_t w = std::min(width, n - at), rows = left.rows;
     uint32_t after = left.cols - w;
     auto x = left.part(0, 0, rows, w), corner = r.part(at, at, w, w);
-    uint32_t most = qr_panel_columns(type_of(a.of), rows, enc.caps());
+    uint32_t most = qr_panel_columns(type_of(a.of), rows, enc.target());
     auto type = a.of.dtype();
     auto h = v     ? v->part(at, at, rows, w)
         : w > most ? zero_matrices(a.count, w, rows, type, enc).transposed()
@@ -99,7 +105,9 @@ std::vector<Reflectors> factor_blocks(
       all.push_back({at, h, product(h.transposed(), h, enc)});
     }
     if (after > 0) {
-      auto right = reflected(all.back(), left.part(0, w, rows, after), enc);
+      std::swap(first, second);
+      auto right =
+          reflected(all.back(), left.part(0, w, rows, after), first, enc);
       copy_to(right.part(0, 0, w, after), r.part(at, at + w, w, after), enc);
       left = right.part(w, 0, rows - w, after);
     }
@@ -109,8 +117,7 @@ std::vector<Reflectors> factor_blocks(
 
 std::vector<Reflectors>
 factor_panels(const Matrices& a, const Matrices& r, StreamEncoder& enc) {
-  uint32_t width = (a.cols < 2048 ? 1 : 4) * linalg_block;
-  return factor_blocks(a, r, width, nullptr, enc);
+  return factor_blocks(a, r, block_columns(a.cols), nullptr, enc);
 }
 
 void form_panels(
@@ -149,7 +156,7 @@ Matrices in_parts(const Matrices& m, uint32_t parts, uint32_t rows) {
 } // namespace
 
 bool has_qr(uint32_t rows, uint32_t columns, bool whole, const Caps& caps) {
-  return (whole ? rows : qr_part(rows, columns)) <= panel_rows(caps);
+  return (whole ? rows : qr_part(rows, columns)) <= qr_panel_rows(caps);
 }
 
 Qr factor_qr(
