@@ -36,10 +36,12 @@ void add_variants(Type t, VariantSet& set, const Caps& caps) {
   }
   for (bool all : {false, true}) {
     set.add(SymmetricVariant{t, all});
-    set.add(ReduceColumnVariant{t, all});
-  }
-  for (uint32_t rows : {1, 2}) {
-    set.add(ReduceProductVariant{t, rows});
+    for (uint32_t lanes : {32, 128}) {
+      set.add(ReduceColumnVariant{t, all, lanes});
+    }
+    for (uint32_t rows : {256, 257}) {
+      set.add(reduce_product_variant(t, rows, all));
+    }
   }
   set.add(LeavesVariant{t});
   for (uint32_t step = 0; step < MERGE_STEPS; ++step) {

@@ -60,16 +60,14 @@ bool is_small(Type t, uint32_t columns, bool stacked, const Caps& caps) {
   return columns <= 64 && bytes <= caps.shared_memory;
 }
 
-ReduceProductVariant reduce_product_variant(
-    Type t,
-    uint32_t rows,
-    uint32_t count,
-    const Target& gpu) {
-  ReduceProductVariant v{.T = t, .ROWS = 2};
-  if (uint64_t(rows) * count < 2 * uint64_t(v.rows()) * gpu.cores()) {
-    v.ROWS = 1;
-  }
-  return v;
+bool fills(uint32_t rows, uint32_t count, const Target& gpu) {
+  return uint64_t(rows) * count >= 128 * uint64_t(gpu.cores());
+}
+
+ReduceProductVariant reduce_product_variant(Type t, uint32_t rows, bool many) {
+  uint32_t few = rows > 256 ? 8 : 2;
+  return many ? ReduceProductVariant{t, 8, 64, 2}
+              : ReduceProductVariant{t, 2, 128, few};
 }
 
 } // namespace mlx::core::vulkan

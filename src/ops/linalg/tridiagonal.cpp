@@ -53,14 +53,17 @@ void reduce_block(
   uint32_t n = panel.rows, m = n - at, count = panel.count;
   Type t = type_of(a);
   double bytes = double(m) * count * size_of(t);
-  auto product = reduce_product_variant(t, m, count, enc.target());
+  bool many = fills(m, count, enc.target());
+  auto product = reduce_product_variant(t, m, many);
+  ReduceColumnVariant column{t, r.reflectors.has_value(), many ? 128u : 32u};
   std::vector<Operand> writes{panel.of, state, r.diagonals};
   if (r.reflectors) {
     writes.emplace_back(r.reflectors->of);
   }
   ReduceArgs args{.n = n, .at = at, .count = count};
   for (; args.column < block_width(at, n - 1); ++args.column) {
-    args.groups = ceil_div(m + 2 * args.column + 1, product.rows());
+    uint32_t rows = m + 2 * args.column + 1;
+    args.parts = args.groups = ceil_div(rows, product.rows());
     enc.dispatch(
         product,
         {a, panel.of},
@@ -68,9 +71,9 @@ void reduce_block(
         args,
         linear(uint64_t(args.groups) * count),
         Work{.bytes = bytes * m});
-    args.groups = ceil_div(m, uint32_t(COLUMN_GROUP));
+    args.groups = ceil_div(m, column.LANES);
     enc.dispatch(
-        ReduceColumnVariant{t, r.reflectors.has_value()},
+        column,
         {a},
         writes,
         args,
@@ -190,14 +193,16 @@ void apply_reflectors(
     Matrices y = new_matrices(v.count, n, w, v.of.dtype(), enc).transposed();
     solve_triangle(
         {.t = t, .upper = true, .unit = true}, &along, nullptr, y, enc);
-    for (uint32_t k = 0; k < v.count; ++k) {
-      auto one = [&](Matrices m) {
+    // In place, which takes dense memory: one by one, or all rows at once.
+    uint32_t many = at > 0 ? 1 : v.count;
+    for (uint32_t k = 0; k < v.count; k += many) {
+      auto some = [&](Matrices m) {
         m.offset += k * m.strides.batch;
-        m.count = 1;
+        m.count = many;
         return m;
       };
-      array to = one(x).view();
-      reduce_into(to, one(x), one(h), one(y), enc); // in place
+      array to = some(x).view();
+      reduce_into(to, some(x), some(h), some(y), enc);
     }
   }
 }
