@@ -42,13 +42,13 @@ void add_variants(Type t, VariantSet& set, const Caps& caps) {
     for (uint32_t rows : {256, 257}) {
       set.add(reduce_product_variant(t, rows, all));
     }
+    set.add(BisectVariant{t, all ? 1u : 8u});
   }
   set.add(LeavesVariant{t});
   for (uint32_t step = 0; step < MERGE_STEPS; ++step) {
     set.add(MergeVariant{t, step});
   }
   set.add(SortedVariant{t});
-  set.add(BisectVariant{t});
 }
 
 } // namespace

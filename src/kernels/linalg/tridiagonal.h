@@ -8,6 +8,7 @@
 
 #define PRODUCT_GROUP 256
 #define COLUMN_GROUP 256
+#define BISECT_GROUP 64
 #define MERGE_GROUP 64
 // Items of ReduceArgs::state per matrix.
 #define REDUCE_STATE(n, block) (4 * (n) + 4 * (block) + 4)
@@ -151,7 +152,8 @@ struct SortedVariant {
 
 struct BisectVariant {
   Type T;
-  KERNEL_VARIANT("linalg/bisect", BisectArgs, T)
+  uint LANES; // for an eigenvalue
+  KERNEL_VARIANT("linalg/bisect", BisectArgs, T, LANES)
 };
 #endif
 

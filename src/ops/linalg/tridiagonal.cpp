@@ -220,9 +220,11 @@ void run_tridiagonal(
     apply_reflectors(*r.reflectors, *v, enc);
     return;
   }
-  uint32_t groups = ceil_div(x.cols, 64u);
+  BisectVariant bisect{
+      type_of(s), fills(x.cols, x.count, enc.target()) ? 1 : 8};
+  uint32_t groups = ceil_div(x.cols, BISECT_GROUP / bisect.LANES);
   enc.dispatch(
-      BisectVariant{type_of(s)},
+      bisect,
       {r.diagonals, r.scales},
       {s},
       BisectArgs{x.cols, groups, x.count},
