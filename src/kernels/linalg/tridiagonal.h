@@ -10,6 +10,7 @@
 #define COLUMN_GROUP 256
 #define BISECT_GROUP 64
 #define MERGE_GROUP 64
+#define MERGE_LANES 8 // for a root
 // Items of ReduceArgs::state per matrix.
 #define REDUCE_STATE(n, block) (4 * (n) + 4 * (block) + 4)
 #define LEAF_ROWS 32 // most of a part that jacobi.comp solves

@@ -151,16 +151,18 @@ void conquer(
   array reals = enc.temporary({MERGE_REALS, int(total)}, type);
   array ints = enc.temporary({MERGE_INTS, int(total)}, uint32);
   for (uint32_t size = 2 * h; size <= rows; size *= 2) {
-    uint32_t merges = total / size, groups = ceil_div(size, MERGE_GROUP);
+    uint32_t merges = total / size;
     Matrices u = new_matrices(2 * merges, size, size / 2, type, enc);
-    MergeArgs args{n, rows, size, total, groups, merges};
+    MergeArgs args{n, rows, size, total, 0, merges};
     for (uint32_t step = 0; step < MERGE_STEPS; ++step) {
+      uint32_t lanes = step == MERGE_ROOTS ? MERGE_LANES : 1;
+      args.groups = ceil_div(size * lanes, MERGE_GROUP);
       enc.dispatch(
           MergeVariant{t, step},
           {r.diagonals, q.of},
           {values, reals, ints, u.of},
           args,
-          linear(uint64_t(groups) * merges),
+          linear(uint64_t(args.groups) * merges),
           Work{.flops = 100.0 * size * total});
     }
     q = product(q, u.transposed(), enc);
