@@ -39,9 +39,7 @@ void add_variants(Type t, VariantSet& set, const Caps& caps) {
     for (uint32_t lanes : {32, 128}) {
       set.add(ReduceColumnVariant{t, all, lanes});
     }
-    for (uint32_t rows : {256, 257}) {
-      set.add(reduce_product_variant(t, rows, all));
-    }
+    set.add(reduce_product_variant(t, all));
     set.add(BisectVariant{t, all ? 1u : 8u});
   }
   set.add(LeavesVariant{t});

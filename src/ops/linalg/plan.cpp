@@ -64,10 +64,9 @@ bool fills(uint32_t rows, uint32_t count, const Target& gpu) {
   return uint64_t(rows) * count >= 128 * uint64_t(gpu.cores());
 }
 
-ReduceProductVariant reduce_product_variant(Type t, uint32_t rows, bool many) {
-  uint32_t few = rows > 256 ? 8 : 2;
-  return many ? ReduceProductVariant{t, 8, 64, 2}
-              : ReduceProductVariant{t, 2, 128, few};
+ReduceProductVariant reduce_product_variant(Type t, bool many) {
+  return many ? ReduceProductVariant{.T = t, .ROWS = 8, .LANES = 64, .FEW = 2}
+              : ReduceProductVariant{.T = t, .ROWS = 2, .LANES = 128, .FEW = 4};
 }
 
 } // namespace mlx::core::vulkan

@@ -31,6 +31,6 @@ RoundVariant round_variant(Type t, const Caps& caps);
 // Whether invocations with a row of `count` matrices each fill the device; if
 // not, latency counts more than work.
 bool fills(uint32_t rows, uint32_t count, const Target& gpu);
-ReduceProductVariant reduce_product_variant(Type t, uint32_t rows, bool many);
+ReduceProductVariant reduce_product_variant(Type t, bool many);
 
 } // namespace mlx::core::vulkan

@@ -54,7 +54,7 @@ void reduce_block(
   Type t = type_of(a);
   double bytes = double(m) * count * size_of(t);
   bool many = fills(m, count, enc.target());
-  auto product = reduce_product_variant(t, m, many);
+  auto product = reduce_product_variant(t, many);
   ReduceColumnVariant column{t, r.reflectors.has_value(), many ? 128u : 32u};
   std::vector<Operand> writes{panel.of, state, r.diagonals};
   if (r.reflectors) {
