@@ -41,17 +41,17 @@ void add_variants(Type t, VariantSet& set, const Caps& caps) {
   }
   for (bool all : {false, true}) {
     set.add(SymmetricVariant{t, all});
-    set.add(ReduceColumnVariant{t, all});
-  }
-  for (uint32_t rows : {1, 2}) {
-    set.add(ReduceProductVariant{t, rows});
+    for (uint32_t lanes : {32, 128}) {
+      set.add(ReduceColumnVariant{t, all, lanes});
+    }
+    set.add(reduce_product_variant(t, all));
+    set.add(BisectVariant{t, all ? 1u : 8u});
   }
   set.add(LeavesVariant{t});
   for (uint32_t step = 0; step < MERGE_STEPS; ++step) {
     set.add(MergeVariant{t, step});
   }
   set.add(SortedVariant{t});
-  set.add(BisectVariant{t});
 }
 
 } // namespace

@@ -1,44 +1,68 @@
-// Eigenvalues of tridiagonal matrices, an invocation for each: by bisection with
-// counts of the negative pivots (Golub & Van Loan, Matrix Computations, 8.4.1).
+// Eigenvalues of tridiagonal matrices, a team for each: by bisection with Sturm
+// sequences (Golub & Van Loan, Matrix Computations, 8.4.1), determinants of
+// the matrix less x up to each row. As many as are less than x change the sign.
 #include "linalg/real.glsl"
 #include "linalg/tridiagonal.h"
 #define ARGS_BLOCK BisectArgs
 #include "common/args.glsl"
+#define WG_SIZE BISECT_GROUP
+#include "common/lanes.glsl"
 
-#define GROUP 64
-layout(local_size_x = GROUP) in;
+layout(local_size_x = WG_SIZE) in;
 
-// A turn counts at so many points between the bounds, which takes hardly longer
-// than at one: a division has to wait for the last.
+#define PLUS(a, b) ((a) + (b))
+TEAM_REDUCE(team_sum, uint, PLUS, sums)
+
+// A turn counts at so many points for each invocation, which takes hardly longer
+// than at one: a row has to wait for the last.
 const uint POINTS = 3;
-// Bounds, up to 2 n, come as close as EPSILON.
+// Squares beside the diagonal are at least LEAST, whose root is far below EPSILON: a
+// row, a matrix times a pair of determinants, makes that smaller by no more than its
+// own determinant over its norm, LEAST / (8 n^2), and PERIOD rows do not underflow.
 #if FLOAT64
-const uint MOST_TURNS = 80;
+const uint PERIOD = 4;
+#define LEAST 1e-40lf
 #else
-const uint MOST_TURNS = 48;
+const uint PERIOD = 1;
+#define LEAST 1e-18
 #endif
+#define FEW 8 // rows at once
 #define EACH_POINT [[unroll]] for (uint p = 0; p < POINTS; ++p)
 
 uint64_t diagonal;
 
-// At how many points low + step, low + 2 step, ... no more than n eigenvalues are
-// less. Pivots are not so small that a square over one exceeds the largest number.
+// At how many points low + step, low + 2 step, ... of the invocation no more than n
+// eigenvalues are less.
 uint points_below(T low, T step_, uint n) {
-  T pivot[POINTS], square = 0.0;
+  T last[POINTS], before[POINTS];
+  bool negative[POINTS];
   uint count[POINTS];
   EACH_POINT {
-    pivot[p] = 1.0;
+    last[p] = 1.0;
+    before[p] = 0.0;
+    negative[p] = false;
     count[p] = 0;
   }
-  for (uint i = 0; i < A.n; ++i) {
-    T d = load(A.diagonals, diagonal + i);
-    EACH_POINT {
-      T x = (d - (low + step_ * T(p + 1))) - square / pivot[p];
-      pivot[p] = abs(x) < T(1e-25) ? T(-1e-25) : x;
-      count[p] += pivot[p] < 0.0 ? 1 : 0;
+  for (uint start = 0; start < A.n; start += FEW) {
+    [[unroll]] for (uint k = 0; k < FEW; ++k) {
+      bool more = start + k < A.n;
+      uint64_t i = diagonal + min(start + k, A.n - 1);
+      T d = load(A.diagonals, i), square = load(A.diagonals, i + A.n - 1);
+      square = max(square * square, LEAST);
+      EACH_POINT {
+        T x = low + step_ * T(p + 1);
+        T next = (d - x) * last[p] - square * before[p];
+        count[p] += more && (next < 0.0) != negative[p] ? 1 : 0;
+        negative[p] = next < 0.0;
+        before[p] = last[p];
+        last[p] = next;
+        if ((k + 1) % PERIOD == 0) {
+          T scale = inverse_power(max(abs(before[p]), abs(next))); // about
+          before[p] *= scale;
+          last[p] *= scale;
+        }
+      }
     }
-    square = load(A.diagonals, diagonal + A.n + min(i, A.n - 2));
-    square *= square;
   }
   uint points = 0;
   EACH_POINT points += count[p] <= n ? 1 : 0;
@@ -46,18 +70,16 @@ uint points_below(T low, T step_, uint n) {
 }
 
 void main() {
-  uint matrix = group_index() / A.groups;
-  uint i = group_index() % A.groups * GROUP + gl_LocalInvocationIndex;
-  if (matrix < A.count && i < A.n) {
-    diagonal = uint64_t(matrix) * 2 * A.n;
-    T low = -2.0 * A.n, step_ = 4.0 * A.n / (POINTS + 1);
-    for (uint turn = 0; turn < MOST_TURNS; ++turn) {
-      low += step_ * T(points_below(low, step_, i));
-      if (step_ <= EPSILON * max(abs(low), T(1.0))) {
-        break;
-      }
-      step_ /= T(POINTS + 1);
-    }
+  uint matrix = min(group_index() / A.groups, A.count - 1);
+  uint i = group_index() % A.groups * TEAMS + TEAM;
+  diagonal = uint64_t(matrix) * 2 * A.n;
+  T low = -2.0 * A.n, step_ = 4.0 * A.n;
+  for (uint turn = 0; step_ > EPSILON; ++turn) { // uniform
+    step_ /= T(POINTS * LANES + 1);
+    T first = low + step_ * T(POINTS * LANE);
+    low += step_ * T(team_sum(points_below(first, step_, i)));
+  }
+  if (group_index() / A.groups < A.count && LANE == 0 && i < A.n) {
     T value = low + step_ / 2.0;
     store(A.s, uint64_t(matrix) * A.n + i, value * load(A.scales, matrix));
   }

@@ -5,6 +5,7 @@
 #include "linalg/tridiagonal.h"
 #define ARGS_BLOCK LeavesArgs
 #include "common/args.glsl"
+#include "linalg/per_matrix.glsl"
 
 #define GROUP 64
 layout(local_size_x = GROUP) in;
@@ -40,11 +41,5 @@ void work(uint leaf) {
       v = row < A.n ? v : 2.0 * bound + 1.0;
     }
     store(A.parts, uint64_t(leaf) * A.rows * A.rows + i, v);
-  }
-}
-
-void main() {
-  if (group_index() < A.count) { // uniform
-    work(group_index());
   }
 }

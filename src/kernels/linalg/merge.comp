@@ -11,8 +11,11 @@
 #define ARGS_BLOCK MergeArgs
 #include "common/args.glsl"
 
-#define GROUP MERGE_GROUP
-layout(local_size_x = GROUP) in;
+#define WG_SIZE MERGE_GROUP
+#define LANES (STEP == MERGE_ROOTS ? MERGE_LANES : 1)
+#include "common/lanes.glsl"
+
+layout(local_size_x = WG_SIZE) in;
 
 // Sections of A.reals and A.ints. Sorted d, z and their places; the same of
 // those that change; their weights; roots as sums of a d and an offset;
@@ -47,14 +50,14 @@ uint rotations() {
   return min(whole(COUNTS, 1), A.size);
 }
 
-// Four i from 0 to n - 1 at once, `more` unless that is exceeded: loads need not
-// wait for each other.
+// Four i from 0 to n - 1 at once, of a team's, `more` unless that is exceeded:
+// loads need not wait for each other.
 #define FEW 4
 #define OVER(n, BODY)                                                         \
-  for (uint start = 0; start < n; start += FEW) {                             \
+  for (uint start = LANE; start - LANE < n; start += FEW * LANES) {           \
     [[unroll]] for (uint few = 0; few < FEW; ++few) {                         \
-      uint i = min(start + few, n - 1);                                       \
-      bool more = start + few < n;                                            \
+      uint i = min(start + few * LANES, n - 1);                               \
+      bool more = start + few * LANES < n;                                    \
       BODY                                                                    \
     }                                                                         \
   }
@@ -84,8 +87,8 @@ void step_of(uint i, T beside) {
 }
 
 #elif STEP == MERGE_DEFLATE
-shared T d_[GROUP], z_[GROUP];
-shared uint place_[GROUP];
+shared T d_[WG_SIZE], z_[WG_SIZE];
+shared uint place_[WG_SIZE];
 
 T tolerance;
 T d_last, z_last; // of the last entry that may change
@@ -131,18 +134,18 @@ void consider(T d, T z, uint place) {
 }
 
 void take_all(uint i) {
-  for (uint k = used + i; k < A.size; k += GROUP) {
+  for (uint k = used + i; k < A.size; k += WG_SIZE) {
     put_whole(INDEX, k, NONE);
   }
   T most = used > 0 ? max(abs(real(D, 0)), abs(real(D, used - 1))) : T(0.0);
   tolerance = 4.0 * EPSILON * max(most, T(1.0)); // as LAPACK's laed2
-  for (uint start = 0; start < used; start += GROUP) {
+  for (uint start = 0; start < used; start += WG_SIZE) {
     uint k = min(start + i, used - 1);
     d_[i] = real(D, k);
     z_[i] = real(Z, k);
     place_[i] = whole(PLACE, k);
     barrier();
-    for (uint k = 0; i == 0 && k < min(used - start, GROUP); ++k) {
+    for (uint k = 0; i == 0 && k < min(used - start, WG_SIZE); ++k) {
       consider(d_[k], z_[k], place_[k]);
     }
     barrier();
@@ -157,27 +160,30 @@ void take_all(uint i) {
 }
 
 void step_of(uint i, T beside) {
-  if (i < GROUP) { // uniform
+  if (i < WG_SIZE) { // uniform
     take_all(i);
   }
 }
 
 #elif STEP == MERGE_ROOTS
 const uint MOST_TURNS = 100; // 3 to 5 are usual, 25 were seen
+#define PLUS(a, b) ((a) + (b))
+TEAM_REDUCE(team_sum, T2, PLUS, team_parts)
+TEAM_REDUCE_OF(WG_SIZE, group_max, uint, max, group_parts)
 
-T psi, phi, d_psi, d_phi; // sums over d up to the root's, and above; derivatives
+T2 sums, slopes; // over d up to the root's, and above; derivatives
 
 void evaluate(T base, T x, uint root, uint n) {
-  psi = 0.0, phi = 0.0, d_psi = 0.0, d_phi = 0.0;
+  sums = T2(0.0), slopes = T2(0.0);
   OVER(n, {
     T z = real(ZK, i);
     T r = (more ? z : T(0.0)) / ((real(DK, i) - base) - x);
     bool left = i <= root;
-    psi += left ? z * r : 0.0;
-    d_psi += left ? r * r : 0.0;
-    phi += left ? 0.0 : z * r;
-    d_phi += left ? 0.0 : r * r;
+    sums += left ? T2(z * r, 0.0) : T2(0.0, z * r);
+    slopes += left ? T2(r * r, 0.0) : T2(0.0, r * r);
   })
+  sums = team_sum(sums);
+  slopes = team_sum(slopes);
 }
 
 // False for NaN: compilers may turn comparisons around.
@@ -193,22 +199,20 @@ T root_of(T c, T a, T b) {
 
 // By rational functions with both neighbouring poles (Li, Solving Secular
 // Equations Stably and Efficiently, 1993), between bounds, as an offset from
-// the nearest d. The last root has one pole.
-void find(uint root, uint n) {
-  T d = real(DK, root), z0 = real(ZK, root), gap = 0.0, z1 = 0.0;
-  bool ends = root + 1 == n;
-  if (ends) {
-    OVER(n, gap += more ? real(ZK, i) * real(ZK, i) : T(0.0);)
-    gap *= rho;
-  } else {
-    gap = real(DK, root + 1) - d;
-    z1 = real(ZK, root + 1);
-  }
-  T inverse = 1.0 / rho, mid = gap / 2.0;
+// the nearest d. The last root has one pole. Teams go on until all end, so that
+// their sums are in uniform control flow.
+void find(uint root, uint n, bool going) {
+  bool ends = root + 1 == n, writes = going && LANE == 0;
+  uint beside = ends ? root : root + 1;
+  T d = real(DK, root), z0 = real(ZK, root), after = real(DK, beside);
+  T z1 = ends ? T(0.0) : real(ZK, beside), square = 0.0;
+  OVER(n, square += more ? real(ZK, i) * real(ZK, i) : T(0.0);)
+  square = team_sum(T2(square)).x;
+  T gap = ends ? rho * square : after - d, inverse = 1.0 / rho, mid = gap / 2.0;
   evaluate(d, mid, root, n);
-  T f = inverse + psi + phi;
+  T f = inverse + sums.x + sums.y;
   bool right = f < 0.0 && !ends; // nearer to the next d
-  T base = right ? real(DK, root + 1) : d;
+  T base = right ? after : d;
   T pole0 = right ? -gap : T(0.0), pole1 = right ? T(0.0) : gap;
   T low = right ? -mid : f < 0.0 ? mid : T(0.0);
   T high = right ? T(0.0) : f < 0.0 ? gap : mid;
@@ -221,16 +225,14 @@ void find(uint root, uint n) {
   T before = abs(f);
   for (uint turn = 0; turn < MOST_TURNS; ++turn) {
     evaluate(base, x, root, n);
-    f = inverse + psi + phi;
+    f = inverse + sums.x + sums.y;
     low = f < 0.0 ? x : low;
     high = f < 0.0 ? high : x;
-    if (abs(f) <= 8.0 * EPSILON * (inverse + abs(psi) + abs(phi))) {
-      break;
-    }
+    bool done = abs(f) <= 8.0 * EPSILON * (inverse + abs(sums.x) + abs(sums.y));
     T a0 = pole0 - x, a1 = pole1 - x;
     T next = x +
-        root_of(f - a0 * d_psi - a1 * d_phi,
-                (a0 + a1) * f - a0 * a1 * (d_psi + d_phi),
+        root_of(f - a0 * slopes.x - a1 * slopes.y,
+                (a0 + a1) * f - a0 * a1 * (slopes.x + slopes.y),
                 a0 * a1 * f);
     bool slow = turn % 3 == 2 && 4.0 * abs(f) > before;
     before = abs(f);
@@ -241,21 +243,23 @@ void find(uint root, uint n) {
           ? (high > 0.0 ? middle : -middle)
           : (low + high) / 2.0;
     }
-    if (!is_between(next, low, high)) {
-      break; // neighbouring numbers
+    // Or low and high are neighbouring numbers.
+    going = going && !done && is_between(next, low, high);
+    x = going ? next : x;
+    if (group_max(going ? 1 : 0) == 0) {
+      break;
     }
-    x = next;
   }
-  put_real(BASE, root, base);
-  put_real(OFFSET, root, x);
-  store(A.values, first + whole(PLACE_K, root), base + x);
+  if (writes) {
+    put_real(BASE, root, base);
+    put_real(OFFSET, root, x);
+    store(A.values, first + whole(PLACE_K, root), base + x);
+  }
 }
 
 void step_of(uint i, T beside) {
-  uint n = changing();
-  if (i < n) {
-    find(i, n);
-  }
+  uint n = max(changing(), 1), root = i / LANES;
+  find(min(root, n - 1), n, root < changing());
 }
 
 #elif STEP == MERGE_WEIGHTS
@@ -326,6 +330,6 @@ void main() {
     T e = load(A.diagonals, diagonal + A.n + min(cut, A.n) - 1);
     e = cut < A.n ? e : T(0.0);
     rho = 2.0 * abs(e);
-    step_of(group_index() % A.groups * GROUP + gl_LocalInvocationIndex, e);
+    step_of(group_index() % A.groups * WG_SIZE + gl_LocalInvocationIndex, e);
   }
 }

@@ -3,15 +3,22 @@
 // the reflector I - v v^T of u, |v|^2 = 2, which is a multiple of u but for its
 // first item; w, by which a - v w^T - w v^T is the product with it from both
 // sides; and the next column. Products with u are known (reduce_product.comp),
-// those with v follow. An invocation has a row, a workgroup what all need.
+// those with v follow. A workgroup has a row per lane of a team, and each team
+// some earlier columns.
 #include "linalg/real.glsl"
 #include "linalg/tridiagonal.h"
 #define ARGS_BLOCK ReduceArgs
 #include "common/args.glsl"
+#define GROUPS A.groups
+#include "linalg/per_matrix.glsl"
 
-#define GROUP COLUMN_GROUP
-#define FEW 8 // loads of each at once
-layout(local_size_x = GROUP) in;
+#define WG_SIZE COLUMN_GROUP
+#include "common/lanes.glsl"
+
+#define EACH(i, n) [[unroll]] for (uint i = 0; i < n; ++i)
+#define COLUMNS (BLOCK / TEAMS) // of an invocation
+#define FEW 4 // parts of u^T a u at once
+layout(local_size_x = WG_SIZE) in;
 
 // A column whose squares add up to no more is taken for zero, as smaller squares
 // may be flushed; and so is one that is a rounding error of the matrix. Such
@@ -23,108 +30,87 @@ layout(local_size_x = GROUP) in;
 #define LEAST 1e-26
 #endif
 
-shared T sums[2][GROUP / 4];
-shared T v_v[BLOCK], v_w[BLOCK]; // products of this v with earlier v and w
-shared T v_row[BLOCK], w_row[BLOCK]; // their items in row j + 1
-
-uint j, m; // column of the block; rows
-uint64_t u, y, row; // of the column, its products, and row j + 1 of a: its column
-uint64_t panel, most_at;
-T beta, s; // v = s (u - beta e), beta what the reflector makes of u
-T first_v, first_w, first_y; // in row j + 1: v, w, (a (u - beta e))
-T most;
-
-void choose_reflector() {
-  T alpha = load(A.state, u + (j + 1));
-  T square = load(A.state, y + (m + 2 * j));
-  most = load(A.state, most_at + (A.at + j) % 2);
-  T least = 2.0 * EPSILON * most, length_ = sqrt(square);
-  bool none = square <= max(T(LEAST), least * least);
-  beta = none ? alpha : alpha > 0.0 ? -length_ : length_;
-  s = none ? 0.0 : 1.0 / sqrt(length_ * (length_ + abs(alpha)));
-  first_y = load(A.state, y + (j + 1)) - beta * load(A.a, row + (j + 1));
-  first_v = s * (alpha - beta);
-}
-
-// v^T a v / 2 for a without what earlier columns take off it; sets first_w.
-T half_product() {
-  uint local = gl_LocalInvocationIndex;
-  T half_ = 0.0;
-  for (uint start = j + 1; start < m; start += FEW * GROUP) {
-    [[unroll]] for (uint t = 0; t < FEW; ++t) {
-      uint i = start + t * GROUP + local, c = min(i, m - 1);
-      T x = load(A.state, u + c) * load(A.state, y + c);
-      half_ += i < m ? x : 0.0;
-    }
-  }
-  uint k = min(local, BLOCK - 1);
-  bool mine = local < j;
-  T vk = load(A.panel, panel + uint64_t(k) * A.n + (j + 1));
-  T wk = load(A.panel, panel + uint64_t(BLOCK + k) * A.n + (j + 1));
-  T to_v = s * (load(A.state, y + (m + k)) - beta * vk);
-  T to_w = s * (load(A.state, y + (m + j + k)) - beta * wk);
-  half_ = 0.5 * s * s * half_ - (mine ? to_v * to_w : 0.0);
-  T less = mine ? vk * to_w + wk * to_v : 0.0;
-  if (local < BLOCK) {
-    v_v[local] = mine ? to_v : 0.0;
-    v_w[local] = mine ? to_w : 0.0;
-    v_row[local] = mine ? vk : 0.0;
-    w_row[local] = mine ? wk : 0.0;
-  }
-  half_ += shuffle_xor(half_, 1u);
-  less += shuffle_xor(less, 1u);
-  half_ += shuffle_xor(half_, 2u);
-  less += shuffle_xor(less, 2u);
-  if (local % 4 == 0) {
-    sums[0][local / 4] = half_;
-    sums[1][local / 4] = less;
-  }
-  barrier();
-  // (u - beta e)^T a (u - beta e) = u^T a u - beta (2 y - beta a e)
-  T a_first = load(A.a, row + (j + 1));
-  half_ = -0.5 * s * s * beta * (2.0 * first_y + beta * a_first);
-  less = 0.0;
-  for (uint i = 0; i < GROUP / 4; ++i) {
-    half_ += sums[0][i];
-    less += sums[1][i];
-  }
-  first_w = s * first_y - less - half_ * first_v;
-  return half_;
-}
+#define PLUS(a, b) ((a) + (b))
+TEAM_REDUCE_OF(WG_SIZE, group_sums, T2, PLUS, group_parts)
+shared T2 to_vw[BLOCK], row_vw[BLOCK]; // v^T v_k, v^T w_k; their items in row j + 1
+shared T2 team_parts[WG_SIZE];
 
 void work(uint matrix, uint group) {
-  j = A.column;
-  m = A.n - A.at;
+  uint j = A.column, m = A.n - A.at, local = gl_LocalInvocationIndex;
   uint64_t state = uint64_t(matrix) * REDUCE_STATE(A.n, BLOCK);
+  uint64_t u = state + ((A.at + j) % 2) * A.n + A.at, y = state + 2 * A.n;
   uint64_t next = state + ((A.at + j + 1) % 2) * A.n + A.at;
-  u = state + ((A.at + j) % 2) * A.n + A.at;
-  y = state + 2 * A.n;
-  most_at = y + (A.n + 2 * BLOCK + 1);
-  panel = uint64_t(matrix) * 3 * BLOCK * A.n;
-  row = (uint64_t(matrix) * m + (j + 1)) * m;
-  choose_reflector();
+  uint64_t most_at = y + (A.n + 2 * BLOCK + 1);
+  uint64_t panel = uint64_t(matrix) * 3 * BLOCK * A.n;
+  uint64_t row = (uint64_t(matrix) * m + (j + 1)) * m; // j + 1 of a: its column
+  uint r = group * LANES + LANE, at = min(r, m - 1);
 
-  uint r = group * GROUP + gl_LocalInvocationIndex, at = min(r, m - 1);
-  T here = load(A.a, row + at);
-  T v = at == j + 1 ? first_v : s * load(A.state, u + at);
-  T w = s * (load(A.state, y + at) - beta * here) - half_product() * v;
-  // Columns from j on are finite, and their factors zero.
-  for (uint start = 0; start < j; start += FEW) {
-    [[unroll]] for (uint t = 0; t < FEW; ++t) {
-      uint i = start + t;
-      T vi = load(A.panel, panel + uint64_t(i) * A.n + at);
-      T wi = load(A.panel, panel + uint64_t(BLOCK + i) * A.n + at);
-      w -= vi * v_w[i] + wi * v_v[i];
-      here -= vi * w_row[i] + wi * v_row[i];
-    }
+  // All loads, before anything waits for one. u is zero up to j, and columns from j
+  // on are finite.
+  T alpha = load(A.state, u + (j + 1));
+  T square = load(A.state, y + (m + 2 * j));
+  T most = load(A.state, most_at + (A.at + j) % 2);
+  T y_first = load(A.state, y + (j + 1)), a_first = load(A.a, row + (j + 1));
+  uint k = min(local, BLOCK - 1);
+  T2 vw = T2(load(A.panel, panel + uint64_t(k) * A.n + (j + 1)),
+             load(A.panel, panel + uint64_t(BLOCK + k) * A.n + (j + 1)));
+  T2 to = T2(load(A.state, y + (m + k)), load(A.state, y + (m + j + k)));
+  T uau = 0.0;
+  EACH(i, FEW) {
+    uint p = i * WG_SIZE + local;
+    T part = load(A.state, most_at + (2 + min(p, A.parts - 1)));
+    uau += p < A.parts ? part : T(0.0);
   }
-  here -= v * first_w + w * first_v;
-  bool below = r > j;
-  v = below ? v : 0.0;
-  w = below ? w : 0.0;
-  if (r < m) {
+  T here = load(A.a, row + at), u_here = load(A.state, u + at);
+  T y_here = load(A.state, y + at);
+  T2 earlier[COLUMNS];
+  EACH(i, COLUMNS) {
+    uint64_t of = panel + uint64_t(min(i * TEAMS + TEAM, j)) * A.n + at;
+    earlier[i] = T2(load(A.panel, of), load(A.panel, of + BLOCK * A.n));
+  }
+  for (uint p = FEW * WG_SIZE + local; p < A.parts; p += WG_SIZE) {
+    uau += load(A.state, most_at + (2 + p));
+  }
+
+  // v = s (u - beta e), beta what the reflector makes of u.
+  T least = 2.0 * EPSILON * most, length_ = sqrt(square);
+  bool none = square <= max(T(LEAST), least * least);
+  T beta = none ? alpha : alpha > 0.0 ? -length_ : length_;
+  T s = none ? 0.0 : 1.0 / sqrt(length_ * (length_ + abs(alpha)));
+  // In row j + 1: a (u - beta e), v and then w.
+  T first_y = y_first - beta * a_first, first_v = s * (alpha - beta);
+
+  // v^T a v / 2 for a without what earlier columns take off it, and what those
+  // take off w in row j + 1.
+  bool mine = local < j;
+  vw = mine ? vw : T2(0.0);
+  to = mine ? s * (to - beta * vw) : T2(0.0);
+  if (local < BLOCK) {
+    to_vw[local] = to;
+    row_vw[local] = vw;
+  }
+  // Has a barrier, as no subgroup is as wide.
+  T2 sums = group_sums(
+      T2(0.5 * s * s * uau - to.x * to.y, vw.x * to.y + vw.y * to.x));
+  // (u - beta e)^T a (u - beta e) = u^T a u - beta (2 y - beta a e)
+  T half_ = sums.x - 0.5 * s * s * beta * (2.0 * first_y + beta * a_first);
+  T first_w = s * first_y - sums.y - half_ * first_v;
+
+  T2 less = T2(0.0); // of w and of the next column
+  EACH(i, COLUMNS) {
+    T2 by = to_vw[i * TEAMS + TEAM], of = row_vw[i * TEAMS + TEAM];
+    less.x += earlier[i].x * by.y + earlier[i].y * by.x;
+    less.y += earlier[i].x * of.y + earlier[i].y * of.x;
+  }
+  team_parts[local] = less;
+  barrier();
+  if (TEAM == 0 && r < m) {
+    EACH(i, TEAMS - 1) less += team_parts[(i + 1) * LANES + LANE];
+    T v = r == j + 1 ? first_v : s * u_here;
+    T w = s * (y_here - beta * here) - half_ * v - less.x;
+    here -= less.y + v * first_w + w * first_v;
     store(A.panel, panel + uint64_t(j) * A.n + r, v);
-    store(A.panel, panel + uint64_t(BLOCK + j) * A.n + r, w);
+    store(A.panel, panel + uint64_t(BLOCK + j) * A.n + r, r > j ? w : 0.0);
     store(A.panel, panel + uint64_t(2 * BLOCK + j) * A.n + r, v);
     store(A.state, next + r, r > j + 1 ? here : 0.0);
 #if KEEP
@@ -138,12 +124,5 @@ void work(uint matrix, uint group) {
       most = max(most, max(abs(beta), abs(here)));
       store(A.state, most_at + (A.at + j + 1) % 2, most);
     }
-  }
-}
-
-void main() {
-  uint matrix = group_index() / A.groups;
-  if (matrix < A.count) { // uniform
-    work(matrix, group_index() % A.groups);
   }
 }

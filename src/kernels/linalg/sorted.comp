@@ -4,6 +4,8 @@
 #include "linalg/tridiagonal.h"
 #define ARGS_BLOCK SortedArgs
 #include "common/args.glsl"
+#define GROUPS A.n
+#include "linalg/per_matrix.glsl"
 
 layout(local_size_x = 64) in;
 
@@ -32,12 +34,5 @@ void work(uint matrix, uint col) {
     T x = load(A.q, (first + row) * A.rows + col);
     int64_t v = matrix * A.vs.batch + row * A.vs.row + rank * A.vs.col;
     store(A.v, v, is_nan(back) ? back : x);
-  }
-}
-
-void main() {
-  uint matrix = group_index() / A.n;
-  if (matrix < A.count) { // uniform
-    work(matrix, group_index() % A.n);
   }
 }

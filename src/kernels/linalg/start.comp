@@ -4,12 +4,15 @@
 #include "linalg/linalg.h"
 #define ARGS_BLOCK StartArgs
 #include "common/args.glsl"
+#define LANES 256
+#include "common/lanes.glsl"
 #include "linalg/per_matrix.glsl"
 
-#define GROUP 256
-layout(local_size_x = GROUP) in;
+layout(local_size_x = LANES) in;
 
-#include "linalg/group.glsl"
+#define PLUS(a, b) ((a) + (b))
+TEAM_REDUCE(group_sum, T, PLUS, sums)
+TEAM_REDUCE(group_max, T, max, maxima)
 
 T item(uint matrix, uint row, uint col) {
   uint r = SYMMETRIC != 0 ? max(row, col) : row;
@@ -20,7 +23,7 @@ T item(uint matrix, uint row, uint col) {
 void work(uint matrix) {
   uint local = gl_LocalInvocationIndex;
   T most = 0.0, sum = 0.0;
-  for (uint i = local; i < A.n * A.n; i += 256) {
+  for (uint i = local; i < A.n * A.n; i += LANES) {
     T v = item(matrix, i % A.n, i / A.n);
     most = is_finite(v) ? max(most, abs(v)) : T(INF_F);
   }
@@ -28,7 +31,7 @@ void work(uint matrix) {
   bool finite = is_finite(most);
   T scale = finite ? scale_of(most) : T(0.0);
 #if SYMMETRIC
-  for (uint i = local; i < A.n * A.n; i += 256) {
+  for (uint i = local; i < A.n * A.n; i += LANES) {
     T v = item(matrix, i % A.n, i / A.n) * scale;
     sum += v * v;
   }
@@ -40,7 +43,7 @@ void work(uint matrix) {
     store(A.scales, 2 * matrix + 1, shift);
   }
   uint64_t stack = uint64_t(matrix) * A.rows * A.lines;
-  for (uint i = local; i < A.rows * A.lines; i += 256) {
+  for (uint i = local; i < A.rows * A.lines; i += LANES) {
     uint row = i % A.lines, col = i / A.lines;
     T v = row == A.rows + col ? 1.0 : 0.0;
     if (row < A.n && col < A.n) {

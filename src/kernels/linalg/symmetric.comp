@@ -4,11 +4,15 @@
 #include "linalg/tridiagonal.h"
 #define ARGS_BLOCK SymmetricArgs
 #include "common/args.glsl"
+#define GROUPS A.n
+#include "linalg/per_matrix.glsl"
 
-#define GROUP 256
-layout(local_size_x = GROUP) in;
+#define LANES 256
+#include "common/lanes.glsl"
 
-#include "linalg/group.glsl"
+layout(local_size_x = LANES) in;
+
+TEAM_REDUCE(group_max, T, max, maxima)
 
 T item(uint matrix, uint row, uint col) {
   uint r = max(row, col), c = min(row, col);
@@ -20,13 +24,13 @@ void work(uint matrix, uint row) {
   uint64_t first = uint64_t(matrix) * A.n;
   T most = 0.0;
 #if FILL
-  for (uint i = local; i < A.n; i += GROUP) {
+  for (uint i = local; i < A.n; i += LANES) {
     most = max(most, load(A.largest, first + i));
   }
   most = group_max(most);
   bool finite = is_finite(most);
   T scale = finite ? scale_of(most) : T(0.0);
-  for (uint col = local; col < A.n; col += GROUP) {
+  for (uint col = local; col < A.n; col += LANES) {
     T v = finite ? item(matrix, row, col) * scale : T(0.0);
     store(A.a, (first + row) * A.n + col, v);
     if (col == 0) {
@@ -41,7 +45,7 @@ void work(uint matrix, uint row) {
     }
   }
 #else
-  for (uint col = local; col <= row; col += GROUP) {
+  for (uint col = local; col <= row; col += LANES) {
     T v = item(matrix, row, col);
     most = is_finite(v) ? max(most, abs(v)) : T(INF_F);
   }
@@ -50,11 +54,4 @@ void work(uint matrix, uint row) {
     store(A.largest, first + row, most);
   }
 #endif
-}
-
-void main() {
-  uint matrix = group_index() / A.n;
-  if (matrix < A.count) { // uniform
-    work(matrix, group_index() % A.n);
-  }
 }

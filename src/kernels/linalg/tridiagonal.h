@@ -7,10 +7,12 @@
 #include "linalg/linalg.h"
 
 #define PRODUCT_GROUP 256
-#define COLUMN_GROUP 128
+#define COLUMN_GROUP 256
+#define BISECT_GROUP 64
 #define MERGE_GROUP 64
+#define MERGE_LANES 8 // for a root
 // Items of ReduceArgs::state per matrix.
-#define REDUCE_STATE(n, block) (3 * (n) + 2 * (block) + 3)
+#define REDUCE_STATE(n, block) (4 * (n) + 4 * (block) + 4)
 #define LEAF_ROWS 32 // most of a part that jacobi.comp solves
 
 // Steps of merge.comp: order entries; remove those that do not change; roots;
@@ -46,9 +48,9 @@ struct SymmetricArgs {
 // One column of a block that begins at row `at`, of a, n - at rows as earlier
 // blocks leave them. `panel` has the columns v, w and v again of its block,
 // each n items long, by which a - v w^T - w v^T is the next a. `state` has the
-// column u of the next reflector and that after it, n items each, and products
-// with u: of a, of the v, of the w and of u. `diagonals`: n of the diagonal, n
-// beside it.
+// column u of the next reflector and that after it, n items each; products with
+// u: of a, of the v, of the w and of u; largest items of the result so far; and
+// `parts` that add up to u^T a u. `diagonals`: n of the diagonal, n beside it.
 struct ReduceArgs {
   PTR(T_PTR, a)
   PTR(T_PTR, panel)
@@ -59,7 +61,7 @@ struct ReduceArgs {
   PTR(T_PTR, reflectors) // n x n, by columns
 #endif
 #endif
-  uint n, at, column;
+  uint n, at, column, parts;
   uint groups, count; // workgroups per matrix; matrices
 };
 
@@ -115,19 +117,22 @@ struct SymmetricVariant {
 
 struct ReduceProductVariant {
   Type T;
-  uint ROWS; // per 32 invocations
+  uint ROWS, LANES; // rows of as many invocations, 64 to 256
+  uint FEW; // loads of each at once
   uint BLOCK = linalg_block;
   constexpr uint rows() const { // of a workgroup
-    return ROWS * PRODUCT_GROUP / 32;
+    return ROWS * PRODUCT_GROUP / LANES;
   }
-  KERNEL_VARIANT("linalg/reduce_product", ReduceArgs, T, ROWS, BLOCK)
+  KERNEL_VARIANT(
+      "linalg/reduce_product", ReduceArgs, T, ROWS, LANES, FEW, BLOCK)
 };
 
 struct ReduceColumnVariant {
   Type T;
   bool KEEP; // the reflectors
+  uint LANES; // rows of a workgroup
   uint BLOCK = linalg_block;
-  KERNEL_VARIANT("linalg/reduce_column", ReduceArgs, T, KEEP, BLOCK)
+  KERNEL_VARIANT("linalg/reduce_column", ReduceArgs, T, KEEP, LANES, BLOCK)
 };
 
 struct LeavesVariant {
@@ -148,7 +153,8 @@ struct SortedVariant {
 
 struct BisectVariant {
   Type T;
-  KERNEL_VARIANT("linalg/bisect", BisectArgs, T)
+  uint LANES; // for an eigenvalue
+  KERNEL_VARIANT("linalg/bisect", BisectArgs, T, LANES)
 };
 #endif
 

@@ -76,16 +76,13 @@ bool is_small(Type t, uint32_t columns, bool stacked, const Caps& caps) {
   return columns <= 64 && bytes <= caps.shared_memory;
 }
 
-ReduceProductVariant reduce_product_variant(
-    Type t,
-    uint32_t rows,
-    uint32_t count,
-    const Target& gpu) {
-  ReduceProductVariant v{.T = t, .ROWS = 2};
-  if (uint64_t(rows) * count < 2 * uint64_t(v.rows()) * gpu.cores()) {
-    v.ROWS = 1;
-  }
-  return v;
+bool fills(uint32_t rows, uint32_t count, const Target& gpu) {
+  return uint64_t(rows) * count >= 128 * uint64_t(gpu.cores());
+}
+
+ReduceProductVariant reduce_product_variant(Type t, bool many) {
+  return many ? ReduceProductVariant{.T = t, .ROWS = 8, .LANES = 64, .FEW = 2}
+              : ReduceProductVariant{.T = t, .ROWS = 2, .LANES = 128, .FEW = 4};
 }
 
 } // namespace mlx::core::vulkan

@@ -36,11 +36,9 @@ bool is_small(Type t, uint32_t columns, bool stacked, const Caps& caps);
 // For other matrices.
 RoundVariant round_variant(Type t, const Caps& caps);
 
-// For `count` matrices of so many rows.
-ReduceProductVariant reduce_product_variant(
-    Type t,
-    uint32_t rows,
-    uint32_t count,
-    const Target& gpu);
+// Whether invocations with a row of `count` matrices each fill the device; if
+// not, latency counts more than work.
+bool fills(uint32_t rows, uint32_t count, const Target& gpu);
+ReduceProductVariant reduce_product_variant(Type t, bool many);
 
 } // namespace mlx::core::vulkan

@@ -53,14 +53,17 @@ void reduce_block(
   uint32_t n = panel.rows, m = n - at, count = panel.count;
   Type t = type_of(a);
   double bytes = double(m) * count * size_of(t);
-  auto product = reduce_product_variant(t, m, count, enc.target());
+  bool many = fills(m, count, enc.target());
+  auto product = reduce_product_variant(t, many);
+  ReduceColumnVariant column{t, r.reflectors.has_value(), many ? 128u : 32u};
   std::vector<Operand> writes{panel.of, state, r.diagonals};
   if (r.reflectors) {
     writes.emplace_back(r.reflectors->of);
   }
   ReduceArgs args{.n = n, .at = at, .count = count};
   for (; args.column < block_width(at, n - 1); ++args.column) {
-    args.groups = ceil_div(m + 2 * args.column + 1, product.rows());
+    uint32_t rows = m + 2 * args.column + 1;
+    args.parts = args.groups = ceil_div(rows, product.rows());
     enc.dispatch(
         product,
         {a, panel.of},
@@ -68,9 +71,9 @@ void reduce_block(
         args,
         linear(uint64_t(args.groups) * count),
         Work{.bytes = bytes * m});
-    args.groups = ceil_div(m, uint32_t(COLUMN_GROUP));
+    args.groups = ceil_div(m, column.LANES);
     enc.dispatch(
-        ReduceColumnVariant{t, r.reflectors.has_value()},
+        column,
         {a},
         writes,
         args,
@@ -148,16 +151,18 @@ void conquer(
   array reals = enc.temporary({MERGE_REALS, int(total)}, type);
   array ints = enc.temporary({MERGE_INTS, int(total)}, uint32);
   for (uint32_t size = 2 * h; size <= rows; size *= 2) {
-    uint32_t merges = total / size, groups = ceil_div(size, MERGE_GROUP);
+    uint32_t merges = total / size;
     Matrices u = new_matrices(2 * merges, size, size / 2, type, enc);
-    MergeArgs args{n, rows, size, total, groups, merges};
+    MergeArgs args{n, rows, size, total, 0, merges};
     for (uint32_t step = 0; step < MERGE_STEPS; ++step) {
+      uint32_t lanes = step == MERGE_ROOTS ? MERGE_LANES : 1;
+      args.groups = ceil_div(size * lanes, MERGE_GROUP);
       enc.dispatch(
           MergeVariant{t, step},
           {r.diagonals, q.of},
           {values, reals, ints, u.of},
           args,
-          linear(uint64_t(groups) * merges),
+          linear(uint64_t(args.groups) * merges),
           Work{.flops = 100.0 * size * total});
     }
     q = product(q, u.transposed(), enc);
@@ -190,14 +195,16 @@ void apply_reflectors(
     Matrices y = new_matrices(v.count, n, w, v.of.dtype(), enc).transposed();
     solve_triangle(
         {.t = t, .upper = true, .unit = true}, &along, nullptr, y, enc);
-    for (uint32_t k = 0; k < v.count; ++k) {
-      auto one = [&](Matrices m) {
+    // In place, which takes dense memory: one by one, or all rows at once.
+    uint32_t many = at > 0 ? 1 : v.count;
+    for (uint32_t k = 0; k < v.count; k += many) {
+      auto some = [&](Matrices m) {
         m.offset += k * m.strides.batch;
-        m.count = 1;
+        m.count = many;
         return m;
       };
-      array to = one(x).view();
-      reduce_into(to, one(x), one(h), one(y), enc); // in place
+      array to = some(x).view();
+      reduce_into(to, some(x), some(h), some(y), enc);
     }
   }
 }
@@ -215,9 +222,11 @@ void run_tridiagonal(
     apply_reflectors(*r.reflectors, *v, enc);
     return;
   }
-  uint32_t groups = ceil_div(x.cols, 64u);
+  BisectVariant bisect{
+      type_of(s), fills(x.cols, x.count, enc.target()) ? 1 : 8};
+  uint32_t groups = ceil_div(x.cols, BISECT_GROUP / bisect.LANES);
   enc.dispatch(
-      BisectVariant{type_of(s)},
+      bisect,
       {r.diagonals, r.scales},
       {s},
       BisectArgs{x.cols, groups, x.count},
