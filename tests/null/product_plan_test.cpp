@@ -155,25 +155,33 @@ TEST_CASE("products on f16 matrices are expected to be computed twice") {
 TEST_CASE("tiles without matrix units: whole loads, 16 KiB of shared memory") {
   Caps gpu = big_gpu();
   gpu.cooperative_matrix = gpu.coopmat_f16 = gpu.coopmat_bf16 = false;
+  gpu.shared_memory = 49152;
   for (uint32_t registers : {128, 255}) {
-    for (Type t : {Type::f32, Type::f16, Type::bf16, Type::c64}) {
+    for (Type t : {Type::f32, Type::f16, Type::bf16, Type::c64, Type::f64}) {
       for (uint32_t side : {16, 64, 512, 1000, 1024, 2048, 4096}) {
         CAPTURE(side);
         Target target(gpu);
         target.policy.registers = registers;
         GemmPlan plan = plan_gemm(target, product(side, side, side, t));
         auto v = std::get<TileVariant>(plan.variant);
-        CHECK((v.TM == 16) == (v.BM == 128 && registers == 255));
-        CHECK((v.BM == 128) == (side >= 2048 && t != Type::c64));
-        CHECK(v.shared_memory() <= 16384);
-        CHECK(v.VA == (t != Type::c64));
-        // The kernel deals out quads, at constant steps.
-        uint32_t quads = v.BM / v.TM * (v.BN / v.TN) * 4;
-        CHECK(v.BM * v.BK % quads == 0);
-        CHECK(v.BN * v.BK % quads == 0);
-        CHECK(quads % v.BM == 0);
-        CHECK(quads % v.BN == 0);
-        CHECK(quads % v.BK == 0);
+        bool few = registers == 128;
+        CHECK((v.TM == 16) == (v.BM == 128 && !few && size_of(t) != 8));
+        CHECK((v.BM == 128) == (side >= 2048 && (size_of(t) != 8 || !few)));
+        CHECK((v.shared_memory() <= 16384 || size_of(t) == 8));
+        CHECK(v.VA);
+        Caps least = gpu;
+        least.shared_memory = 16384;
+        Target little(least, target.policy);
+        plan = plan_gemm(little, product(side, side, side, t));
+        CHECK(std::get<TileVariant>(plan.variant).shared_memory() <= 16384);
+        // The kernel deals out pieces of 16 bytes, at constant steps.
+        uint32_t piece = size_of(t) == 8 ? 2 : 4;
+        uint32_t pieces = v.BM / v.TM * (v.BN / v.TN) * piece;
+        CHECK(v.BM * v.BK % pieces == 0);
+        CHECK(v.BN * v.BK % pieces == 0);
+        CHECK(pieces % v.BM == 0);
+        CHECK(pieces % v.BN == 0);
+        CHECK(pieces % v.BK == 0);
         CHECK(plan.k_split % v.BK == 0);
       }
     }

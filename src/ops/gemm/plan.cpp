@@ -189,10 +189,21 @@ constexpr TileVariant scalar_tiles[] = {
     {.BM = 32, .BN = 32, .TM = 4, .TN = 4, .BK = 16},
     {.BM = 32, .BN = 64, .TM = 8, .TN = 8, .BK = 16}};
 
+// Whether the sums have registers, beside factors and loads, and the tiles
+// memory.
+bool fits(const Target& gpu, const GemmProblem& p, TileVariant v) {
+  uint32_t sums = v.TM * v.TN * (size_of(p.type) == 8 ? 2 : 1);
+  v.T = p.type;
+  v.PREFETCH = gpu.policy.gpu_tiles;
+  return sums <= (gpu.policy.few_registers() ? 64 : 128) &&
+      v.shared_memory() <= gpu.caps.shared_memory;
+}
+
 TileVariant scalar_tile(const Target& gpu, const GemmProblem& p) {
   auto& [tall, large, medium, small, software] = scalar_tiles;
   auto fills = [&](const TileVariant& v) {
-    return tile_groups(p, v.BM, v.BN) >= gpu.policy.tile_groups * gpu.cores();
+    return fits(gpu, p, v) &&
+        tile_groups(p, v.BM, v.BN) >= gpu.policy.tile_groups * gpu.cores();
   };
   if (!gpu.policy.gpu_tiles) {
     return p.m <= 32 || p.n <= 32 || size_of(p.type) == 8 ? small : software;
@@ -201,9 +212,7 @@ TileVariant scalar_tile(const Target& gpu, const GemmProblem& p) {
     return small;
   }
   bool wide = std::min(p.m, p.n) > 64;
-  // 128 sums, 24 factors, 16 loads
-  bool held = !gpu.policy.few_registers() && size_of(p.type) != 8;
-  return !wide || !fills(large) ? medium : held ? tall : large;
+  return wide && fills(tall) ? tall : wide && fills(large) ? large : medium;
 }
 
 void plan_tile(
@@ -402,7 +411,7 @@ bool plan_coopmat(
     GemmPlan& plan,
     const Tile* form = nullptr) {
   auto& tuned = gpu.policy.gemm;
-  bool wide = std::min(p.m, p.n) > 64;
+  bool wide = p.type != Type::c64 && std::min(p.m, p.n) > 64;
   // With few items of k, a scalar tile takes as long to write as a matrix tile.
   auto units = gpu.matrices(p.type);
   if (!units.lanes && p.a.col == 1 && p.b.row == 1 && p.b.col != 1) {
@@ -522,9 +531,7 @@ std::vector<Named<GemmPlan>> gemm_candidates(
     });
   }
   for (auto& t : scalar_tiles) {
-    bool can = gpu.policy.gpu_tiles || t.BM < 128;
-    bool held = !gpu.policy.few_registers() && size_of(p.type) != 8;
-    if (can && (t.TM < 16 || held)) {
+    if (fits(gpu, p, t) && (gpu.policy.gpu_tiles || t.BM < 128)) {
       add({"scalar {} x {} by {} in {}", {t.BM, t.BN, t.TM}},
           3,
           [&](auto& plan) {
