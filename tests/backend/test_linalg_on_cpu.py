@@ -17,13 +17,7 @@ def random(n, dtype=mx.complex64):
     return mx.array(np.random.default_rng(0).standard_normal((n, n))).astype(dtype)
 
 
-def tall():
-    """An invocation of LU's kernel has 32 rows at most."""
-    return mx.array(np.random.default_rng(0).standard_normal((40_000, 2), np.float32))
-
-
 ON_CPU = {
-    "LUF": lambda: mx.linalg.lu_factor(tall()),
     "Eig": lambda: mx.linalg.eig(random(5, mx.float32)),
     "SVD": lambda: mx.linalg.svd(random(80)),
     "Eigh": lambda: mx.linalg.eigh(random(80)),
