@@ -1,4 +1,4 @@
-// A block column of a Cholesky factor, left-looking (Golub & Van Loan, Matrix
+// A block column of a Cholesky factor (Golub & Van Loan, Matrix
 // Computations, 4.2.9): earlier columns are subtracted from x by a product.
 // Each workgroup factors the diagonal block again, which is less work than a
 // dispatch; then an invocation has one row below it. A pivot that is zero, or
@@ -15,8 +15,8 @@
 #define MICRO 4
 layout(local_size_x = GROUP) in;
 
-shared T d[BLOCK + 1][BLOCK + 1]; // a row for invocations without one
-shared T size[BLOCK]; // roots of a's diagonal
+shared T d[BLOCK][BLOCK + 1];
+shared T diagonal[BLOCK]; // of a
 shared T inverse[BLOCK]; // of d's diagonal, or 0
 
 // Pads with the identity.
@@ -31,16 +31,19 @@ void load_block(int64_t x, int64_t a) {
   }
   if (local < BLOCK) {
     int64_t at = local < A.width ? local * (A.as.row + A.as.col) : 0;
-    size[local] = sqrt(load(A.a, a + at));
+    diagonal[local] = load(A.a, a + at);
   }
   barrier();
 }
 
-// x / d[col][col], in a row of this size. Where the pivot is zero, x must be no
-// more than rounding.
-T divided(T x, T inverse, uint col, T row_size) {
-  bool none = x == 0.0 || abs(x) <= A.tolerance * row_size * size[col];
-  return inverse != 0.0 ? x * inverse : none ? 0.0 : T(NAN_F);
+// x / d[col][col], in a row for which a has `size` in its diagonal. Where the
+// pivot is zero, x must be no more than rounding.
+T divided(T x, T inverse, uint col, T size) {
+  if (inverse == 0.0) { // uniform
+    T most = A.tolerance * sqrt(size) * sqrt(diagonal[col]);
+    return x == 0.0 || abs(x) <= most ? 0.0 : T(NAN_F);
+  }
+  return x * inverse;
 }
 
 // MICRO columns from j on. Each invocation factors their diagonal block again,
@@ -57,19 +60,19 @@ void factor(uint j) {
   }
   barrier();
   [[unroll]] for (uint c = 0; c < MICRO; ++c) {
-    T pivot = l[c][c], least = -A.tolerance * size[j + c] * size[j + c];
+    T pivot = l[c][c], least = -A.tolerance * diagonal[j + c];
     T root = pivot > 0.0 ? sqrt(pivot) : pivot >= least ? 0.0 : T(NAN_F);
     T over = root == 0.0 ? 0.0 : 1.0 / root;
     if (local == c) {
       inverse[j + c] = over;
     }
     [[unroll]] for (uint r = c + 1; r < MICRO; ++r) {
-      l[r][c] = divided(l[r][c], over, j + c, size[j + r]);
+      l[r][c] = divided(l[r][c], over, j + c, diagonal[j + r]);
       [[unroll]] for (uint k = c + 1; k <= r; ++k) {
         l[r][k] -= l[r][c] * l[k][c];
       }
     }
-    v[c] = local == c ? root : divided(v[c], over, j + c, size[row]);
+    v[c] = local == c ? root : divided(v[c], over, j + c, diagonal[row]);
     [[unroll]] for (uint k = c + 1; k < MICRO; ++k) {
       v[k] -= v[c] * l[k][c];
     }
@@ -80,13 +83,12 @@ void factor(uint j) {
   barrier();
   // Invocation i has column i % BLOCK of every fourth row.
   uint next = j + MICRO, col = local % BLOCK;
-  [[unroll]] for (uint i = 0; i < BLOCK; i += GROUP / BLOCK) {
-    uint r = min(next + i + local / BLOCK, BLOCK);
-    T sum = d[r][col];
-    [[unroll]] for (uint k = 0; k < MICRO; ++k) {
-      sum -= d[r][j + k] * d[col][j + k];
-    }
+  for (uint r = next + local / BLOCK; r < BLOCK; r += GROUP / BLOCK) {
     if (col >= next && col <= r) {
+      T sum = d[r][col];
+      [[unroll]] for (uint k = 0; k < MICRO; ++k) {
+        sum -= d[r][j + k] * d[col][j + k];
+      }
       d[r][col] = sum;
     }
   }
@@ -114,7 +116,7 @@ void main() {
   }
   uint row = A.width + part * A.each + local;
   if (mine && local < A.each && row < A.rows) {
-    T row_size = sqrt(load(A.a, a + row * (A.as.row + A.as.col)));
+    T size = load(A.a, a + row * (A.as.row + A.as.col));
     x += row * A.xs.row;
     y += row * A.ys.row;
     T v[BLOCK];
@@ -123,7 +125,7 @@ void main() {
     }
     [[unroll]] for (uint c = 0; c < BLOCK; ++c) {
       if (c < A.width) {
-        v[c] = divided(v[c], inverse[c], c, row_size);
+        v[c] = divided(v[c], inverse[c], c, size);
         store(A.y, y + c * A.ys.col, v[c]);
       }
       [[unroll]] for (uint k = c + 1; k < BLOCK; ++k) {

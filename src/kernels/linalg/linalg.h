@@ -176,7 +176,7 @@ struct CholeskyVariant {
   Type T;
   uint BLOCK = linalg_block;
   constexpr uint shared_memory() const {
-    return ((BLOCK + 1) * (BLOCK + 1) + 2 * BLOCK) * linalg_bytes(T);
+    return BLOCK * (BLOCK + 3) * linalg_bytes(T);
   }
   KERNEL_VARIANT("linalg/cholesky", CholeskyArgs, T, BLOCK)
 };
