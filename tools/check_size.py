@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 LIMIT = 800
 # Lines of src/ and msl/ without tests. Raised only with a reason in the commit.
-LIBRARY = 77_384
+LIBRARY = 77_379
 SUFFIXES = {".cpp", ".h", ".comp", ".glsl", ".py", ".cmake", ".sh", ".md", ".txt"}
 
 

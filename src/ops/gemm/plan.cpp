@@ -189,8 +189,8 @@ constexpr TileVariant scalar_tiles[] = {
     {.BM = 32, .BN = 32, .TM = 4, .TN = 4, .BK = 16},
     {.BM = 32, .BN = 64, .TM = 8, .TN = 8, .BK = 16}};
 
-// Whether the sums have registers, beside factors and loads, and the tiles
-// memory.
+// True if registers hold the sums, beside factors and loads, and shared memory
+// holds the tiles.
 bool fits(const Target& gpu, const GemmProblem& p, TileVariant v) {
   uint32_t sums = v.TM * v.TN * (size_of(p.type) == 8 ? 2 : 1);
   v.T = p.type;
@@ -411,7 +411,7 @@ bool plan_coopmat(
     GemmPlan& plan,
     const Tile* form = nullptr) {
   auto& tuned = gpu.policy.gemm;
-  bool wide = p.type != Type::c64 && std::min(p.m, p.n) > 64;
+  bool wide = std::min(p.m, p.n) > 64;
   // With few items of k, a scalar tile takes as long to write as a matrix tile.
   auto units = gpu.matrices(p.type);
   if (!units.lanes && p.a.col == 1 && p.b.row == 1 && p.b.col != 1) {

@@ -95,6 +95,11 @@ Matrices Room::take(uint32_t r, uint32_t c, Dtype type, StreamEncoder& enc) {
   return {*memory, 0, count, r, c, {int64_t(r) * c, c, 1}};
 }
 
+Matrices Rooms::take(uint32_t r, uint32_t c, Dtype type, StreamEncoder& enc) {
+  std::swap(last, other);
+  return last.take(r, c, type, enc);
+}
+
 void alloc_by_rows(array& a) {
   a.set_data(allocator::malloc(a.nbytes()));
 }
@@ -134,17 +139,17 @@ Matrices reduced(
     const Matrices& a,
     const Matrices& b,
     StreamEncoder& enc) {
-  Room room{c.count, c.rows, c.cols};
-  return reduced(c, a, b, room, enc);
+  Rooms rooms({c.count, c.rows, c.cols});
+  return reduced(c, a, b, rooms, enc);
 }
 
 Matrices reduced(
     const Matrices& c,
     const Matrices& a,
     const Matrices& b,
-    Room& room,
+    Rooms& rooms,
     StreamEncoder& enc) {
-  Matrices y = room.take(c.rows, c.cols, c.of.dtype(), enc);
+  Matrices y = rooms.take(c.rows, c.cols, c.of.dtype(), enc);
   array to = y.view();
   reduce_into(to, c, a, b, enc);
   return y;

@@ -56,13 +56,21 @@ struct Room {
   Matrices take(uint32_t rows, uint32_t cols, Dtype type, StreamEncoder& enc);
 };
 
+// Two in turn, as each set of matrices is made from the last.
+struct Rooms {
+  Room last, other;
+
+  explicit Rooms(const Room& each) : last(each), other(each) {}
+  Matrices take(uint32_t rows, uint32_t cols, Dtype type, StreamEncoder& enc);
+};
+
 // Allocates an output whose matrices are row-major, or column-major.
 void alloc_by_rows(array& a);
 void alloc_by_columns(array& a);
 
 void copy_to(const Matrices& from, const Matrices& to, StreamEncoder& enc);
 
-// y = a b, and y = c - a b, in memory of its own or a room; row-major.
+// y = a b, and y = c - a b, in memory of its own or in rooms; row-major.
 Matrices product(const Matrices& a, const Matrices& b, StreamEncoder& enc);
 Matrices reduced(
     const Matrices& c,
@@ -73,7 +81,7 @@ Matrices reduced(
     const Matrices& c,
     const Matrices& a,
     const Matrices& b,
-    Room& room,
+    Rooms& rooms,
     StreamEncoder& enc);
 
 // Writes c - a b to y, allocated.

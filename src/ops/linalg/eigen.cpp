@@ -127,8 +127,11 @@ void Eigh::eval_gpu(
     v = matrices(outputs[1], enc);
   }
   auto* vectors = v ? &*v : nullptr;
-  large ? run_tridiagonal(x, outputs[0], vectors, enc)
-        : run_jacobi(x, true, outputs[0], nullptr, vectors, enc);
+  if (large) {
+    run_tridiagonal(x, outputs[0], vectors, enc);
+  } else {
+    run_jacobi(x, true, outputs[0], nullptr, vectors, enc);
+  }
 }
 
 void Eig::eval_gpu(

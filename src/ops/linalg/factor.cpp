@@ -28,7 +28,7 @@ void Cholesky::eval_gpu(const std::vector<array>& inputs, array& out) {
       ? std::numeric_limits<double>::epsilon()
       : std::numeric_limits<float>::epsilon();
   uint32_t n = a.rows, wide = (n < 4096 ? 4 : 8) * linalg_block;
-  Room first{a.count, n, wide}, second = first; // in turn
+  Rooms rooms({a.count, n, wide});
   for (uint32_t begin = 0; begin < n; begin += wide) {
     uint32_t columns = std::min(wide, n - begin);
     // The columns, less what earlier ones explain.
@@ -36,8 +36,7 @@ void Cholesky::eval_gpu(const std::vector<array>& inputs, array& out) {
     auto reduce = [&](uint32_t from, uint32_t at) {
       auto known = y.part(at, from, left.rows, at - from);
       auto above = known.part(0, 0, left.cols, at - from).transposed();
-      std::swap(first, second);
-      left = reduced(left, known, above, first, enc);
+      left = reduced(left, known, above, rooms, enc);
     };
     if (begin > 0) {
       reduce(0, begin);
@@ -46,7 +45,8 @@ void Cholesky::eval_gpu(const std::vector<array>& inputs, array& out) {
       uint32_t w = std::min(linalg_block, left.cols), rows = left.rows;
       auto from = a.part(at, at, rows, rows);
       auto to = y.part(at, at, rows, w);
-      uint32_t each = cholesky_rows(rows - w, a.count, enc.target());
+      uint32_t each = fills(rows - w, a.count, enc.target()) ? LINALG_GROUP
+                                                             : LINALG_GROUP / 4;
       uint32_t groups = std::max(ceil_div(rows - w, each), 1u);
       CholeskyArgs args{
           .xs = left.strides,

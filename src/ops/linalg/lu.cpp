@@ -10,8 +10,8 @@ struct Lu {
   const Matrices& y;
   array &pivots, &places;
   StreamEncoder& enc;
-  // In turn, for what blocks leave of other columns: of all, of wide blocks.
-  std::vector<std::array<Room, 2>> rooms;
+  // For what blocks leave of other columns: of all, and of wide blocks.
+  std::vector<Rooms> rooms;
 
   // Columns of y from `at` on, of which x is what earlier ones leave. False if
   // its rows still have to be exchanged.
@@ -108,10 +108,9 @@ struct Lu {
   void factor(Matrices left, uint32_t first, uint32_t width, size_t level) {
     uint32_t n = std::min(left.rows, left.cols);
     if (level == rooms.size()) {
-      Room room{y.count, left.cols, left.rows};
-      rooms.push_back({room, room});
+      rooms.emplace_back(Room{y.count, left.cols, left.rows});
     }
-    for (uint32_t at = 0, turn = 0; at < n; at += width, turn ^= 1) {
+    for (uint32_t at = 0; at < n; at += width) {
       uint32_t w = std::min(width, n - at), begin = first + at;
       uint32_t below = left.rows - w, after = left.cols - w;
       auto x = left.part(0, 0, left.rows, w);
@@ -145,8 +144,8 @@ struct Lu {
       // By columns, as panels' invocations have rows.
       auto l = y.part(begin + w, begin, below, w).transposed();
       auto c = right.part(w, 0, below, after).transposed();
-      auto& room = rooms[level][turn];
-      left = reduced(c, above.transposed(), l, room, enc).transposed();
+      auto& own = rooms[level];
+      left = reduced(c, above.transposed(), l, own, enc).transposed();
     }
   }
 };
@@ -159,14 +158,14 @@ void factor_lu(
     array& pivots,
     array& places,
     StreamEncoder& enc) {
-  Room first{y.count, y.cols, y.rows}, second = first;
+  Rooms rooms({y.count, y.cols, y.rows});
   Matrices left = a;
   if (y.cols > linalg_block) {
     // Rows of it are exchanged.
-    left = second.take(y.cols, y.rows, y.of.dtype(), enc).transposed();
+    left = rooms.take(y.cols, y.rows, y.of.dtype(), enc).transposed();
     copy_to(a, left, enc);
   }
-  Lu lu{y, pivots, places, enc, {{first, second}}};
+  Lu lu{y, pivots, places, enc, {rooms}};
   lu.factor(left, 0, block_columns(y.cols), 0);
 }
 

@@ -8,12 +8,6 @@ uint32_t qr_panel_rows(const Caps& caps) {
   return 32 * std::min(caps.max_workgroup_size, 512u);
 }
 
-uint32_t cholesky_rows(uint32_t rows, uint32_t count, const Target& gpu) {
-  uint32_t few = LINALG_GROUP / 4;
-  bool idle = uint64_t(count) * ((rows + few - 1) / few) < 4 * gpu.cores();
-  return idle ? few : LINALG_GROUP;
-}
-
 uint32_t block_columns(uint32_t columns) {
   return (columns < 4096 ? 1 : 16) * linalg_block;
 }

@@ -6,10 +6,6 @@
 
 namespace mlx::core::vulkan {
 
-// Rows of a workgroup of cholesky.comp, of so many: few unless that fills the
-// device.
-uint32_t cholesky_rows(uint32_t rows, uint32_t count, const Target& gpu);
-
 // Columns of the blocks of so many, which are made of panels.
 uint32_t block_columns(uint32_t columns);
 
@@ -36,8 +32,8 @@ bool is_small(Type t, uint32_t columns, bool stacked, const Caps& caps);
 // For other matrices.
 RoundVariant round_variant(Type t, const Caps& caps);
 
-// Whether invocations with a row of `count` matrices each fill the device; if
-// not, latency counts more than work.
+// True if `count` matrices fill the device, an invocation per row. Otherwise
+// latency counts more than work.
 bool fills(uint32_t rows, uint32_t count, const Target& gpu);
 ReduceProductVariant reduce_product_variant(Type t, bool many);
 

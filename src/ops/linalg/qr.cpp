@@ -45,12 +45,12 @@ Matrices times_t(
 Matrices reflected(
     const Reflectors& h,
     const Matrices& x,
-    Room& room,
+    Rooms& rooms,
     StreamEncoder& enc) {
   auto along = product(h.v.transposed(), x, enc);
   along = times_t(h, true, along, enc).transposed();
   auto v = h.v.transposed();
-  return reduced(x.transposed(), along, v, room, enc).transposed();
+  return reduced(x.transposed(), along, v, rooms, enc).transposed();
 }
 
 void factor_panel(
@@ -84,7 +84,7 @@ std::vector<Reflectors> factor_blocks(
     StreamEncoder& enc) {
   std::vector<Reflectors> all;
   uint32_t n = std::min(a.rows, a.cols);
-  Room first{a.count, a.cols, a.rows}, second = first; // in turn
+  Rooms rooms({a.count, a.cols, a.rows});
   Matrices left = a; // what is not factored yet
   for (uint32_t at = 0; at < n; at += width) {
     uint32_t w = std::min(width, n - at), rows = left.rows;
@@ -105,9 +105,8 @@ std::vector<Reflectors> factor_blocks(
       all.push_back({at, h, product(h.transposed(), h, enc)});
     }
     if (after > 0) {
-      std::swap(first, second);
       auto right =
-          reflected(all.back(), left.part(0, w, rows, after), first, enc);
+          reflected(all.back(), left.part(0, w, rows, after), rooms, enc);
       copy_to(right.part(0, 0, w, after), r.part(at, at + w, w, after), enc);
       left = right.part(w, 0, rows - w, after);
     }

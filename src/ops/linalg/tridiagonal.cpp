@@ -93,10 +93,9 @@ Reduced make_tridiagonal(const Matrices& x, bool keep, StreamEncoder& enc) {
   }
   array state =
       enc.temporary({count, int(REDUCE_STATE(n, linalg_block))}, type);
-  // What each block leaves, in two pieces of memory in turn.
-  array a = symmetric(x, r, state, enc);
-  Matrices left{a, 0, x.count, n, n, {int64_t(n) * n, n, 1}};
-  std::optional<array> other;
+  Rooms rooms({x.count, n, n}); // for what each block leaves
+  rooms.last.memory = symmetric(x, r, state, enc);
+  Matrices left = rooms.last.take(n, n, type, enc);
   Matrices panel =
       zero_matrices(x.count, 3 * linalg_block, n, type, enc).transposed();
   for (uint32_t at = 0; at < n - 1; at += linalg_block) {
@@ -106,20 +105,12 @@ Reduced make_tridiagonal(const Matrices& x, bool keep, StreamEncoder& enc) {
       break;
     }
     uint32_t w = linalg_block, after = left.rows - w;
-    if (!other) {
-      other = enc.temporary({count, int(after), int(after)}, type);
-    }
-    Matrices next{
-        *other, 0, x.count, after, after, {int64_t(after) * after, after, 1}};
-    array to = next.view();
-    reduce_into(
-        to,
+    left = reduced(
         left.part(w, w, after, after),
         panel.part(w, 0, after, 2 * w),
         panel.part(w, w, after, 2 * w).transposed(),
+        rooms,
         enc);
-    other = left.of;
-    left = next;
   }
   return r;
 }
